@@ -180,11 +180,7 @@ class PipelineConfig:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: used beside other base classes
 class LiveConfig:
-    """Settings of a live loop, shared by `pose-webcam`, the web server and `pose.live.LiveLoop`.
-
-    Raises:
-        UsageError: For an invalid value.
-    """
+    """Settings of a live loop, shared by `pose-webcam`, the web server and `LiveLoop`; UsageError if invalid."""
 
     ahead: str | None = option(
         None, "predict poses for the time of display: auto (measured delay), or ms; not with --lookahead"
@@ -199,11 +195,7 @@ class LiveConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWorldConfig:
-    """Settings of world coordinates in live processing.
-
-    Raises:
-        UsageError: For an invalid value.
-    """
+    """Settings of world coordinates in live processing; UsageError for an invalid value."""
 
     world: bool = option(True, "estimate gravity and floor, and write world coordinates")
     pitch: float | None = option(

@@ -8,10 +8,7 @@ _AFTER = re.compile(r"[\"'.,:;)\]}]*$")  # punctuation of the sentence after an 
 
 
 def without_credentials(text: str) -> str:
-    """Return a text in which addresses have no user name, password, query and fragment, which may be secret.
-
-    Wherever a source is shown or stored, its name comes from this function.
-    """
+    """Return a text whose addresses lack user name, password, query and fragment, for all that is shown or stored."""
     return _ADDRESS.sub(_address, text) if ":/" in text or ":\\" in text else text
 
 

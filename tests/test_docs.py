@@ -130,6 +130,12 @@ def test_commands_and_options_in_pages_exist(name):
     assert [wrong for line in code(PAGES[name]) for wrong in wrong_in(line)] == []
 
 
+def test_each_benchmark_is_named_on_the_page_of_its_figures():
+    pages = "\n".join(PAGES.values())
+    commands = [f"benchmarks.{group} {command}" for group in BENCHMARKS for command in subcommands(group)]
+    assert [command for command in commands if command not in pages] == []
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_options_mentioned_exist(name):
     mentioned = [line for line in code(PAGES[name]) if line.startswith("--")]

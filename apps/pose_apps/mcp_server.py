@@ -42,12 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_server(folder: Path) -> Any:
-    """Return the server of the tools over the files of `folder`.
-
-    Raises:
-        UsageError: If there is no such folder.
-        PoseError: If the library is not installed.
-    """
+    """Return the server of the tools; UsageError without the `folder`, PoseError without the library."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
     try:

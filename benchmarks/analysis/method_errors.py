@@ -10,7 +10,7 @@ Walks of six people, exercises of UI-PRMD and jumps of CMU 16 and SNU's woody, f
 to the world, against the recorded joints. Angles and joints: unknown body height. Metrics: known body height. Errors
 of the calibration people become `pose/analysis/method_errors.csv` (angles by view) and `metric_errors.csv`, from which
 the analysis takes its intervals; the page also has the share of intervals that contain the truth for people held out.
-`--every N`: each Nth recording, from `--first`.
+`--every N`: each Nth recording.
 """
 
 import csv
@@ -310,7 +310,6 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--read", type=paths, help="saved errors, from which the page and the tables are written")
     parser.add_argument("--page", type=Path, default=Path("docs/reference/method-errors.md"))
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--views", type=int, default=4)
 
 
@@ -325,7 +324,7 @@ def main(given: Namespace) -> None:
     clips = [trial.clip for trial in gait_trials(given.gait)] if given.gait else []
     clips += [clip for clip, _ in ui_prmd_recordings(given.ui_prmd).values()] if given.ui_prmd else []
     clips += jump_clips(given.jumps) if given.jumps else []
-    clips = clips[given.first :: given.every]
+    clips = clips[:: given.every]
     parts: tuple[Values, Values] = (defaultdict(list), defaultdict(list))
     counts = defaultdict(int)
     for one in (one for n in range(given.views) for clip in clips for one in filmed(seen_again(clip, 100 + n))):

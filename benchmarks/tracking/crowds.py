@@ -1,12 +1,12 @@
 """Ids per person, switches, and doubled ids on clips of a moving camera with known truth: docs/studies/tracking.md.
 
     python -m benchmarks.tracking crowds --folder /tmp/crowds
-    python -m benchmarks.tracking crowds --folder /tmp/crowds --scenes walk --samples --options tracker=botsort
+    python -m benchmarks.tracking crowds --folder /tmp/crowds --scenes walk --options tracker=botsort
 
 Two kinds of clips: `broadcast`, a camera above the edge of an ice rink that pans after 15 skaters in one costume
 (7.4 s), and `walk`, a hand-held camera that walks through 24 people (4 s). People are real ones, cut out of the shared
 clips with BlazePose, on paths on a floor of textured planes, nearer ones over farther ones. Clips are written as MP4
-once, with their truth beside them, and run by `Pipeline.process`.
+once, with their truth beside them. Evaluated is the 2D of the frames in which people are tracked.
 
 A pose belongs to the person whose true joints are nearest, within 20 % of the height in the median. `ids` counts all
 ids, `ids per person` those that a person has for at least 3 frames. `switches` counts frames in which the id of a
@@ -302,15 +302,6 @@ def row(frames: list[tuple[list[int], F32]], truth: dict[str, Any]) -> list[str]
     ]  # fmt: skip
 
 
-def poses(pipeline: Pipeline, path: Path, cache: Path | None) -> dict[int, tuple[list[int], F32]]:
-    """Ids and keypoints of every frame, of a run with the defaults of `pose-run`."""
-    table = pipeline.process(path, cache=cache).table
-    return {
-        int(frame): ([int(number) for number in table.id[rows]], np.asarray(table.keypoints[rows]))
-        for frame, rows in ((frame, table.frame_index == frame) for frame in table.frames)
-    }
-
-
 def samples(pipeline: Pipeline, path: Path) -> dict[int, tuple[list[int], F32]]:
     """Ids and keypoints of the frames in which people are tracked."""
     with open_source(path) as source:
@@ -325,8 +316,6 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--scenes", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--options", nargs="+", default=[], help="settings of the pipeline, NAME=VALUE")
-    parser.add_argument("--samples", action="store_true", help="2D of the samples alone: no frames between, no 3D")
-    parser.add_argument("--cache", type=Path, help="folder of the 2D and 3D of other runs, as of `pose-run`")
 
 
 def main(given: Namespace) -> None:
@@ -341,6 +330,6 @@ def main(given: Namespace) -> None:
     for kind in given.scenes:
         for seed in given.seeds:
             path, truth = written(kind, seed, given.folder, lot)
-            found = samples(pipeline, path) if given.samples else poses(pipeline, path, given.cache)
+            found = samples(pipeline, path)
             seen = {name: values[list(found)] for name, values in truth.items()}
             print("| " + " | ".join([f"{kind}, {seed}", *row(list(found.values()), seen)]) + " |", flush=True)

@@ -13,11 +13,9 @@ Development uses training subjects (`--part train`), the published figures test 
 people are those of standing people whose feet are in the image.
 """
 
-import pickle
 import zlib
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from pose_datasets import rotations
@@ -29,6 +27,7 @@ from benchmarks.common.views import add_mocap, clips_of, detected
 from benchmarks.world.rooms import image_of
 from benchmarks.world.steps import angle_between
 from pose.lifting.load import load_lifter
+from pose.lifting.predict import Lifter
 from pose.lifting.repair.person import repair
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.refine import lengths_of, refine
@@ -73,6 +72,16 @@ class Scene:
     @property
     def up(self) -> F64:
         return self.rotation[:, 1]
+
+    @property
+    def assumed(self) -> Camera:
+        """The camera without its focal length."""
+        return Camera.of(self.actors[0].seen.camera.size)
+
+    @property
+    def ratio(self) -> float:
+        """The assumed focal length, divided by the true one."""
+        return float(self.assumed.matrix[0, 0] / self.actors[0].seen.camera.matrix[0, 0])
 
     @property
     def standing(self) -> int:
@@ -206,13 +215,13 @@ def draw_scenes(clips: list[Clip], count: int, seed: int) -> list[Scene]:
     ]
 
 
-def lifted(scene: Scene, network, known: bool) -> dict[int, Person]:  # type: ignore[no-untyped-def]
-    """Lift the people of a scene with its camera, or with the assumed field of view."""
+def lifted(scene: Scene, network: Lifter) -> dict[int, Person]:
+    """Lift the people of a scene with the assumed field of view."""
     people = {}
     for number, actor in enumerate(scene.actors):
-        camera = actor.seen.camera if known else Camera.of(actor.seen.camera.size)
-        seen = repair(replace(actor.seen, camera=camera))
-        people[number] = person_of(refine(network.lift(seen), seen), replace(actor.seen, camera=camera))
+        given = replace(actor.seen, camera=scene.assumed)
+        seen = repair(given)
+        people[number] = person_of(refine(network.lift(seen), seen), given)
     return people
 
 
@@ -230,14 +239,8 @@ class Found:
     soles: dict[int, float]  # height of the soles above the floor, m
 
 
-def lines_of(scene: Scene, kind: str, known: bool) -> tuple[FrameLines, ...]:
-    """Return the lines of a rendered 'room' or 'court' around the people, without them."""
-    camera = scene.actors[0].seen.camera
-    return (FrameLines.of(0.0, segments_of(scene, kind), camera if known else Camera.of(camera.size)),)
-
-
 def segments_of(scene: Scene, kind: str) -> F32:
-    """Return the line segments (L, 2, 2) px of a rendered 'room' or 'court'."""
+    """Return the line segments (L, 2, 2) px of a rendered 'room' or 'court' around the people, without them."""
     camera = scene.actors[0].seen.camera
     rng = np.random.default_rng(zlib.crc32(f"{kind} {scene.fov}".encode()))
     image = image_of(rng, kind, scene.rotation, scene.camera_height, camera.matrix, camera.size)
@@ -248,26 +251,21 @@ def segments_of(scene: Scene, kind: str) -> F32:
     return find_segments(image, nobody, COCO17)
 
 
-def solve(scene: Scene, people: dict[int, Person], known: bool, lines: str | None = None) -> Found:
+def solve(scene: Scene, people: dict[int, Person], lines: str | None) -> Found:
     """Run the steps of `pose.world` on lifted people, with the lines of a rendered background if `lines` names one."""
     frames = next(iter(people.values())).times
-    found = lines_of(scene, lines, known) if lines else ()
-    world, cleaned = clean(people, frames, Steps(camera_known=known, lines=found))
-    size = scene.actors[0].seen.camera.size
-    ratio = 1.0 if known else Camera.of(size).matrix[0, 0] / scene.actors[0].seen.camera.matrix[0, 0]
-    ratio *= world.focal
+    found = (FrameLines.of(0.0, segments_of(scene, lines), scene.assumed),) if lines else ()
+    world, cleaned = clean(people, frames, Steps(camera_known=False, lines=found))
     soles = {n: float(np.percentile(one.placed[:, _ANKLES, 1].min(axis=1), 20)) - 0.08 for n, one in cleaned.items()}
     return Found(
-        world.up, world.sigma_degrees, ratio, world.focal_sigma, -world.floor,
+        world.up, world.sigma_degrees, scene.ratio * world.focal, world.focal_sigma, -world.floor,
         {n: one.height for n, one in cleaned.items()}, {n: one.height_sigma for n, one in cleaned.items()}, soles,
     )  # fmt: skip
 
 
-def solve_live(scene: Scene, people: dict[int, Person], known: bool, lines: str | None = None) -> Found:
+def solve_live(scene: Scene, people: dict[int, Person], lines: str | None) -> Found:
     """Run the live steps of `pose.world` on lifted people; the state after the last frame."""
-    size = scene.actors[0].seen.camera.size
-    camera = scene.actors[0].seen.camera if known else Camera.of(size)
-    world, soles = LiveWorld(camera), dict[int, list[float]]()
+    world, soles = LiveWorld(scene.assumed), dict[int, list[float]]()
     segments = segments_of(scene, lines) if lines else None
     ids, box = np.array(list(people), np.int64), np.zeros((len(people), 4), np.float32)
     for frame, time in enumerate(scene.actors[0].seen.times):
@@ -284,10 +282,9 @@ def solve_live(scene: Scene, people: dict[int, Person], known: bool, lines: str 
         assert placed is not None
         for n, joints in zip(people, placed.joints, strict=True):
             soles.setdefault(n, []).append(float(joints[_ANKLES, 1].min()) - 0.08)
-    ratio = 1.0 if known else camera.matrix[0, 0] / scene.actors[0].seen.camera.matrix[0, 0]
     found, last = world.world, round(FPS)
     return Found(
-        found.up, found.sigma_degrees, ratio * found.focal, found.focal_sigma, -found.floor,
+        found.up, found.sigma_degrees, scene.ratio * found.focal, found.focal_sigma, -found.floor,
         {n: height for n, (height, _) in world.heights.items()}, {n: sigma for n, (_, sigma) in world.heights.items()},
         {n: float(np.percentile(values[-last:], 20)) for n, values in soles.items()},
     )  # fmt: skip
@@ -349,20 +346,12 @@ def add_options(parser: ArgumentParser) -> None:
     add_mocap(parser)
     parser.add_argument("--scenes", type=int, default=60, help="number of scenes")
     parser.add_argument("--seed", type=int, default=1, help="seed of the scenes; 0 was used for development")
-    parser.add_argument("--known", action="store_true", help="give the intrinsics")
-    parser.add_argument("--keep", type=Path, help="file that keeps the lifted scenes for the next run")
     parser.add_argument("--live", action="store_true", help="run the live steps, frame by frame")
     parser.add_argument("--lines", choices=("room", "court"), help="render a background with straight lines")
 
 
 def main(given: Namespace) -> None:
-    if given.keep and given.keep.exists():
-        scenes, lifts = pickle.loads(given.keep.read_bytes())
-    else:
-        scenes, network = draw_scenes(clips_of(given), given.scenes, given.seed), load_lifter("offline", "cpu")
-        lifts = [lifted(scene, network, given.known) for scene in scenes]
-        if given.keep:
-            given.keep.write_bytes(pickle.dumps((scenes, lifts)))
+    scenes, network = draw_scenes(clips_of(given), given.scenes, given.seed), load_lifter("offline", "cpu")
     run = solve_live if given.live else solve
-    founds = [run(scene, people, given.known, given.lines) for scene, people in zip(scenes, lifts, strict=True)]
+    founds = [run(scene, lifted(scene, network), given.lines) for scene in scenes]
     print("\n".join(table(scenes, founds)))

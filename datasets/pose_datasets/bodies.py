@@ -117,13 +117,7 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
 
 
 def widen_shoulders(rng: np.random.Generator, bones: F32, config: BodyConfig) -> None:
-    """Give some sequences shoulders of random width, in place.
-
-    Args:
-        rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors.
-        config: Settings of the augmentation.
-    """
+    """Give some sequences of bone vectors (B, T, 19, 3) m shoulders of random width, in place."""
     if not config.other_shoulders:
         return
     rows = rng.random(len(bones)) < config.other_shoulders

@@ -98,11 +98,7 @@ def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
 
 
 def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: int = 0) -> str:
-    """Write a data set of all parts for forecasters to one file, and return a summary line.
-
-    Raises:
-        PoseError: If a part has no clips.
-    """
+    """Write all parts for forecasters to one file, and return a summary; PoseError if one has no clips."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for part in PARTS:
         people = split(clips, "validation" if part == "calibration" else part)
@@ -121,11 +117,7 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
 
 
 def load_motions(path: Path, part: str) -> Motions:
-    """Open one part of a file written by `prepare_motions`, with memory-mapped arrays.
-
-    Raises:
-        PoseError: If the file is not a file of motions.
-    """
+    """Open one part of a file of `prepare_motions`, memory-mapped; PoseError if it is none."""
     try:
         with open_arrays(path) as arrays:
             return Motions(*(arrays.mapped(f"{part}_{name}") for name in Motions.__slots__))  # type: ignore[arg-type]

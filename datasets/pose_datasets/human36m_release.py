@@ -37,11 +37,7 @@ TAKES_PER_SUBJECT = 30
 
 
 def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
-    """Write the 3D and ground-truth 2D files of VideoPose3D from the CDF files of the Human3.6M release.
-
-    Raises:
-        UsageError: If `source` contains no subject.
-    """
+    """Write VideoPose3D's files from the CDF files of the release; UsageError without a subject."""
     found = {one: sorted((source / one / "MyPoseFeatures" / "D3_Positions").glob("*.cdf")) for one in SUBJECTS}
     if not any(found.values()):
         raise UsageError(

@@ -51,12 +51,7 @@ class Human36mConfig:
 
 
 class Human36mSource:
-    """Training batches of Human3.6M (a `pose.training.batches.BatchSource`) and fixed evaluation sets.
-
-    Raises:
-        UsageError: If a file is missing.
-        PoseError: If a file is invalid.
-    """
+    """Training batches (`BatchSource`) and fixed evaluation sets of Human3.6M; errors of missing or invalid files."""
 
     def __init__(self, config: Human36mConfig, seed: int) -> None:
         self._config, self._seed = config, seed

@@ -45,11 +45,7 @@ class Clip:
 
 
 def split(clips: list[Clip], part: str) -> list[Clip]:
-    """Return the clips whose subjects belong to `part`: "train", "validation" or "test".
-
-    Raises:
-        ValueError: If `part` is unknown.
-    """
+    """Return the clips of the subjects of `part`: "train", "validation" or "test"; else ValueError."""
     if part not in ("train", "validation", "test"):
         raise ValueError(f"part: expected train, validation or test, got {part!r}")
     return [clip for clip in clips if _part_of(clip.subject) == part]
@@ -67,12 +63,7 @@ def laboratory(subject: str) -> str:
 
 
 def bodies_in_several_parts(clips: list[Clip]) -> list[tuple[str, str]]:
-    """Return pairs of subjects that are in different parts of the data but have the same bone lengths.
-
-    Args:
-        clips: Clips of skeletons with rigid limbs, with limb lengths as recorded (`load_source` with `calibrated`
-            False).
-    """
+    """Return pairs of subjects in different parts with equal bone lengths, of clips that are not calibrated."""
     tables = {clip.subject: np.empty((0, len(_RIGID))) for clip in clips}
     for clip in clips:
         tables[clip.subject] = np.vstack([tables[clip.subject], _bone_lengths(clip)])

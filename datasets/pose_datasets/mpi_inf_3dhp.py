@@ -43,12 +43,7 @@ TRUTHS = ("univ_annot3", "annot3")
 
 
 def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAULT_FPS) -> list[LabelledSequence]:
-    """Load the test sequences with joints in the order of Human3.6M-17.
-
-    Raises:
-        UsageError: If `folder` contains no sequence.
-        PoseError: If a file is invalid.
-    """
+    """Load the test sequences, in Human3.6M-17; UsageError without one, PoseError if one is invalid."""
     paths = [folder / name / FILE for name in SEQUENCES if (folder / name / FILE).is_file()]
     if not paths:
         raise UsageError(
@@ -59,11 +54,7 @@ def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAUL
 
 
 def prepare(source: Path, out: Path) -> list[Path]:
-    """Extract the annotations from the test set, without its images, and validate them.
-
-    Raises:
-        UsageError: If `source` contains no annotations.
-    """
+    """Extract the annotations, without images, and validate them; UsageError if `source` has none."""
     files = _annotations(source)
     if not files:
         raise UsageError(f"{source}: contains no TS1/{FILE} (see docs/reference/benchmark-data.md)")

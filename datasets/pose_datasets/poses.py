@@ -260,10 +260,7 @@ def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm:
 
 
 def between(start: F32, goal: F32) -> F32:
-    """Return the shortest rotations, as rotation vectors (..., 3) in radians, that turn `start` to `goal`.
-
-    Both are unit vectors (..., 3). Opposite vectors are not supported.
-    """
+    """Return rotation vectors (..., 3) rad that turn unit vectors `start` shortest to `goal`, which is not opposite."""
     axis = cross(start, goal)
     sine = norm(axis)
     scale = np.arctan2(sine, dot(start, goal)) / np.maximum(sine, 1e-6)

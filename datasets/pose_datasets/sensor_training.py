@@ -53,11 +53,7 @@ class SensorErrorConfig:
 def spoil(
     rng: np.random.Generator, truth: NDArray[np.floating], times: F64, config: SensorErrorConfig, definition: F64
 ) -> tuple[F64, F64]:
-    """Return joints (B, T, 17, 3) m with errors, and scores (B, T, 17), of true joints and their times (B, T) s.
-
-    Args:
-        definition: (B, 1, 17, 3) m, constant offsets of the joints.
-    """
+    """Return joints (B, T, 17, 3) m with errors and offsets `definition` (B, 1, 17, 3) m, and scores (B, T, 17)."""
     batch, frames = times.shape
     step = np.diff(times, axis=1, prepend=times[:, :1] - 1 / 30)
     joints: F64 = truth + definition

@@ -37,12 +37,7 @@ class Truth:
 
 
 def load_truth(path: Path) -> Truth:
-    """Read and validate a ground truth file of one or more people.
-
-    Raises:
-        UsageError: If the file is missing.
-        PoseError: If the file is invalid.
-    """
+    """Read the ground truth of one or more people; UsageError if the file is missing, PoseError if invalid."""
     arrays = _arrays(path)
     if "joints3d" not in arrays:
         raise PoseError(f"{path}: key 'joints3d' is missing; found: {', '.join(arrays) or 'none'}")

@@ -75,13 +75,9 @@ class MocapSource:
         return self._synthesis.batch(self._config.batch_frames // frames, frames, step)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """Return fixed evaluation batches of one part of the data, with about the same duration of each subject.
+        """Return fixed batches of "train", "validation" or "test", with about the same duration of each subject.
 
-        Args:
-            part: "train", "validation" or "test".
-
-        Returns:
-            Batches by source of the 2D joints: `gt` (exact), and `detector` (skeleton and errors of a detector).
+        Their keys are the 2D: `gt` (exact), and `detector` (skeleton and errors of a detector).
         """
         clips = _minute_of_each(self.clips(part))
         return {

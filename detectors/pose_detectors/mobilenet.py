@@ -26,10 +26,7 @@ SCORE_THRESHOLD = 0.5
 
 
 class MobileNetDetector:
-    """Person detector with TensorFlow's quantised SSD MobileNet v1, on the CPU.
-
-    The network finds at most ten objects in an image.
-    """
+    """Person detector with TensorFlow's quantised SSD MobileNet v1, on the CPU, for at most ten objects."""
 
     name = "mobilenet"
 
@@ -71,11 +68,7 @@ class SSDLiteDetector:
         options: StageOptions = DEFAULT_OPTIONS,
         classes: Sequence[int] = (1,),
     ) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If torchvision is not installed, or the network cannot be loaded with these options.
-        """
+        """Load the network; PoseError without torchvision, or if these options do not fit."""
         if options.precision == "float16":
             raise PoseError("precision: torchvision's SSDLite does not run in float16; use float32")
         self.device = resolve_device(options.device)

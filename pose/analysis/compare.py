@@ -46,11 +46,7 @@ class Difference:
 
 
 def subject(title: str, table: Recording, analysis: Analysis, person: int | None, video: Path | None = None) -> Subject:
-    """Return one side of a comparison: the person with the given id, else the one with the most measures.
-
-    Raises:
-        UsageError: If the recording has no measures of the person.
-    """
+    """Return the side of a person, by default with the most measures; UsageError without measures."""
     measured = [metric.person for metric in analysis.metrics]
     if not measured or (person is not None and person not in measured):
         who = "anybody" if person is None else f"person {person}"
@@ -105,12 +101,7 @@ def _title(curve: Curve) -> str:
 
 
 def write_comparison(first: Subject, second: Subject, folder: Path) -> list[Path]:
-    """Write the comparison as a table and a page; return both paths.
-
-    Raises:
-        UsageError: If the two have no measure in common.
-        PoseError: If a file cannot be written.
-    """
+    """Write the comparison as table and page; UsageError if the two have no measure in common."""
     rows = differences(first, second)
     if not rows:
         raise UsageError(f"compare: {first.title} and {second.title} have no measure in common")

@@ -58,11 +58,7 @@ class Norms:
 
 
 def read_norms(path: Path) -> Norms:
-    """Read norms from a CSV file with the columns `angle`, `percent` (0 to 100), `mean` and `sd` (degrees).
-
-    Raises:
-        UsageError: If the file cannot be read, or its content is invalid.
-    """
+    """Read `angle`, `percent` (0 to 100), `mean` and `sd` (degrees) from a CSV file; UsageError if invalid."""
     points: dict[str, list[tuple[float, float, float]]] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

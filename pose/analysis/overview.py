@@ -37,11 +37,7 @@ def read_clip(folder: Path, name: str, problem: str) -> AnalysedClip:
 
 
 def write_overview(clips: Sequence[AnalysedClip], folder: Path) -> list[Path]:
-    """Write `analysis.csv`, with the measures of all clips, and the page that lists them; return both paths.
-
-    Raises:
-        PoseError: If a file cannot be written.
-    """
+    """Write `analysis.csv` with the measures of all clips, and the page that lists them; return both paths."""
     table, page = folder / TABLE, folder / ANALYSIS_PAGE
     columns = list(dict.fromkeys(key for clip in clips for row in clip.rows for key in row))
     with whole_file(table) as hidden, hidden.open("w", encoding="utf-8", newline="") as file:

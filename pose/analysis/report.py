@@ -49,11 +49,7 @@ with care, the reason is given. <span class="q red">{LIGHTS["red"]}</span>: do n
 def write_report(
     analysis: Analysis, table: Recording, target: Path, name: str, video: Path | None = None, *, beside: bool = False
 ) -> None:
-    """Write the report of an analysis as one HTML file, with a link to the page of the poses if it is `beside` it.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write the report of an analysis as one HTML file, with a link to the page of the poses `beside` it."""
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(_page(analysis, table, name, video, beside))
 

@@ -37,11 +37,7 @@ def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
 
 
 def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Write the tables of an analysis and return their paths.
-
-    Raises:
-        PoseError: If pyarrow is not installed, which the format parquet needs, or if a file cannot be written.
-    """
+    """Write the tables of an analysis and return their paths; PoseError if parquet lacks pyarrow."""
     content: dict[str, Sequence[Metric | Event | Omission | RepetitionRow]] = {
         "figures": analysis.metrics, "events": analysis.events, "omissions": analysis.omissions,
         "repetitions": analysis.repetitions,

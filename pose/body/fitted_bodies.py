@@ -85,17 +85,11 @@ class FittedBodies(Generic[Fitted]):
         camera: Camera,
         skeleton: Skeleton,
     ) -> F64:
-        """Estimate smoothed directions of the feet of a person. Call `of` for the person first.
+        """Estimate smoothed directions (n, 2, 2, 3) of the feet of a person. Call `of` for the person first.
 
-        Args:
-            observations: (result of the frame, index of the person in its arrays) for each of n frames.
-            joints: (n, 17, 3) m, the lifted joints in the camera frame (x right, y down, z forward).
-            camera: Camera of the images.
-            skeleton: Skeleton of the 2D keypoints.
-
-        Returns:
-            (n, 2, 2, 3) unit vectors (x right, y up, z towards the camera). Axis 1 is left, right foot. Axis 2 is the
-            direction from heel to toe, and the upward normal of the sole.
+        `observations` are (result of the frame, index of the person) of n frames, `joints` (n, 17, 3) m in the camera
+        frame. The unit vectors (x right, y up, z towards the camera) are, of left and right foot, from heel to toe and
+        up from the sole.
         """
         keypoints, scores, focal = _observed(observations, camera)
         swapped = np.stack([result.poses.swapped[row] for result, row in observations])
@@ -111,13 +105,9 @@ class FittedBodies(Generic[Fitted]):
         camera: Camera,
         skeleton: Skeleton,
     ) -> F64 | None:
-        """Estimate smoothed rotations of the lifted head with which it fits the 2D keypoints of nose, eyes and ears.
+        """Estimate smoothed rotations with which the lifted head fits the 2D of nose, eyes and ears; as for `feet`.
 
-        The arguments are those of `feet`. Call `of` for the person first.
-
-        Returns:
-            (n, 3) rotation vectors, rad, in the axes of the lifted head; None if the skeleton has no nose, eyes and
-            ears.
+        They are rotation vectors (n, 3), rad, in the axes of the lifted head; None if the skeleton lacks these points.
         """
         keypoints, scores, focal = _observed(observations, camera)
         observed_heads = SeenHeads.of(skeleton, keypoints, scores, focal)

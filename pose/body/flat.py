@@ -67,10 +67,7 @@ def _hands(recording: Selection, rows: I64) -> F32 | None:
 
 
 def keypoints(points: F32) -> U8:
-    """Format K points of N people (N, K, 3) as N texts (N, width): x, y and score of each point, separated by commas.
-
-    The texts are ASCII characters, padded with NUL.
-    """
+    """Format K points of N people (N, K, 3) as N texts (N, width) of x, y and score with commas, padded with NUL."""
     places, scores = merged(number(points[..., :2], 2, prefix=","), 2), number(points[..., 2], 3, prefix=",")
     return without_first(merged(joined(places, scores)))
 

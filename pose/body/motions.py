@@ -18,10 +18,7 @@ _MIN_LISTED_MM = 10  # mm; the summary lists joints with a larger mean distance 
 
 
 class AnimatedSkeleton:
-    """The motion of one person as rotations of bones with constant lengths.
-
-    In gaps, rotations are interpolated by slerp, and the root linearly.
-    """
+    """The motion of one person as rotations of bones with constant lengths, interpolated in gaps."""
 
     def __init__(self, track: Track) -> None:
         self.track = track
@@ -45,10 +42,7 @@ class AnimatedSkeleton:
             yield span, self._filled(_with_gaps(fitted.motion, span.known), span, earlier, later)
 
     def distance_note(self) -> str:
-        """Return a note on the mean distance between tracked joints and bone ends.
-
-        It is complete once the iterator of `spans` is exhausted.
-        """
+        """Return a note on the mean distance of tracked joints and bone ends, complete after `spans`."""
         distances_mm = 1000 * self._distance / max(1, self._count)
         return f"joints lie {distances_mm.mean():.0f} mm from the bones on average{distant_joints_text(distances_mm)}"
 

@@ -28,11 +28,7 @@ def without_world(table: Recording) -> str:
 
 
 def scale_factors(table: Recording, heights: Mapping[int | None, float]) -> dict[int, float]:
-    """Return the factors by which people are scaled to given body heights, by person id; None is all others.
-
-    Raises:
-        UsageError: If no person has the id of a height.
-    """
+    """Return factors to given body heights by person id (None: all others); UsageError for an unknown id."""
     if not heights:
         return {}
     check_heights(heights)

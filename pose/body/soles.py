@@ -134,10 +134,7 @@ def marker_names(track: Track) -> tuple[str, ...]:
 
 
 def marker_spans(track: Track, names: Sequence[str], *, z_up: bool = False) -> Iterator[tuple[TrackSpan, F64]]:
-    """Yield all frames in portions, with the named points (n, M, 3) m in file axes; NaN where a point is missing.
-
-    The axes have y up, or z with `z_up`.
-    """
+    """Yield all frames in portions, with the named points (n, M, 3) m in file axes; NaN where a point is missing."""
     columns = [(*H36M17.names, *FOOT_NAMES).index(name) for name in names]
     has_feet = max(columns) >= len(H36M17)
     for span in track.spans():

@@ -45,10 +45,7 @@ class Space:
         return placed
 
     def to_table(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Convert points (..., 3) m in camera axes (x right, y down, z forward) to the axes of exported tables.
-
-        Tables in the camera frame keep the camera axes. Tables in the world frame have y up and the floor at y = 0.
-        """
+        """Convert points (..., 3) m in camera axes to those of tables: the camera's, or y up and the floor at y = 0."""
         return points if self.name == CAMERA else self.to_file(points)
 
     @property

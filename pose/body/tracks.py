@@ -55,14 +55,10 @@ class Selection:
         rig: str | None = None,
         z_up: bool = False,
     ) -> None:
-        """Select the part of a result to export.
+        """Select the part of a result from `start` to `end` s to export, at `fps` frames/s or the result's time stamps.
 
         Args:
-            fps: Frame rate to resample to, frames/s; None keeps the result's time stamps if the format supports them.
-            start: Start time in the video, s.
-            end: End time in the video, s.
-            space: 'world' or 'camera'; None selects 'world' if the result has world coordinates or `up` is given,
-                otherwise 'camera'.
+            space: 'world' or 'camera'; None selects 'world' if the result has world coordinates or `up` is given.
             video: Path of the video from which the result was made; None if unknown.
             up: (3,) vertical in camera axes, which replaces that of the result; None keeps it.
             heights: Body heights in m by person id; the id None stands for all other people. People, and their
@@ -72,8 +68,7 @@ class Selection:
             z_up: Whether points of world coordinates are written with z upward (x, -z, y) instead of y.
 
         Raises:
-            UsageError: If the part is empty, no person has an id of `heights`, world coordinates are selected but
-                camera motion is not compensated, or `z_up` is selected without world coordinates.
+            UsageError: If the part is empty, no person has an id of `heights`, or there is no world to select.
         """
         self._up, self._trim, self.z_up, self.foot_lock = up, trim, z_up, True
         self.rig, self.bvh_rig = rig or RIGS[0], rig
@@ -142,11 +137,7 @@ class Selection:
 
     @cached_property
     def uniform(self) -> Timeline:
-        """Time stamps at a constant rate: `fps`, else the result's rate if constant, else 1 / median interval.
-
-        Raises:
-            PoseError: If too many frames would be interpolated (`pose.utils.filling`).
-        """
+        """Times at the rate `fps`, the result's, or 1 / median interval; PoseError for too many filled frames."""
         times, rate = self.times, self._rate
         if len(times) == 1 or (
             self._is_even and (self._fps is None or math.isclose(rate, self._mean_fps, rel_tol=1e-3))

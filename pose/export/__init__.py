@@ -61,12 +61,7 @@ FORMATS: dict[str, Format] = {
 
 
 def check_formats(names: Sequence[str], option: str) -> None:
-    """Check that formats are known and their libraries are installed.
-
-    Raises:
-        UsageError: If a format is unknown.
-        PoseError: If the library of a format is not installed.
-    """
+    """Check that formats are known (UsageError) and their libraries installed (PoseError)."""
     for name in names:
         if name not in FORMATS:
             raise UsageError(f"{option}: unknown format {shown(name, 60)!r}; known: {', '.join(FORMATS)}")

@@ -74,13 +74,7 @@ class BvhSkeleton:
         return found
 
     def local_rotations(self, global_quaternions: F64, feet: F64, hands: F64 | None = None) -> F64:
-        """Return quaternions (T, J, 4) relative to the parents.
-
-        Args:
-            global_quaternions: (T, 17, 4) rotations of the joints of `NAMES`.
-            feet: (T, 2, 4) rotations of the left and right foot.
-            hands: (T, 2, 16, 4) rotations of the wrists and the joints of the fingers, if it has fingers.
-        """
+        """Return quaternions (T, J, 4) relative to the parents, of joints, feet (T, 2, 4) and hands (T, 2, 16, 4)."""
         turned = []
         for joint in self.joints:
             side, _, part = joint.source.partition("_")

@@ -18,11 +18,7 @@ def check() -> None:
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write the track of one person to the FBX file `target`, and return notes for the export summary.
-
-    Raises:
-        PoseError: If Blender is not installed or fails.
-    """
+    """Write a person's track to an FBX file, and return notes; PoseError if Blender is missing or fails."""
     recording = track.recording
     start, times = float(recording.timeline.times[0]), track.times
     rate = 30.0 if len(times) < 2 else float(f"{1 / np.median(np.diff(times)):.6g}")

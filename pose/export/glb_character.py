@@ -30,11 +30,7 @@ _OF_ONE = ("VRM", "VRMC_vrm", "VRMC_springBone")  # extensions that describe one
 
 
 def write(recording: Selection, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people`, as copies of `recording.character`, to the GLB file `target`.
-
-    Raises:
-        PoseError: If the character cannot be read, or has no bones that correspond to ours.
-    """
+    """Write people as copies of `recording.character` to a GLB file; PoseError if its bones are unknown."""
     assert recording.character is not None
     file = _read(recording.character, recording.bone_table)
     start = float(recording.timeline.times[0])

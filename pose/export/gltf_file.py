@@ -38,11 +38,7 @@ class RiggedFile:
 
 
 def read_character(path: Path, table: Path | None = None) -> RiggedFile:
-    """Read the character of a GLB or VRM file; `table` is a JSON file with the names of its bones by those of VRM 1.0.
-
-    Raises:
-        PoseError: If a file is missing or damaged, or bones are missing.
-    """
+    """Read a GLB or VRM character, with bone names by a JSON `table`; PoseError if bones are missing."""
     with file_errors(path):
         if path.stat().st_size > MAX_BYTES:
             raise PoseError(f"{path}: larger than {MAX_BYTES / 1e6:.0f} MB")

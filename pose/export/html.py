@@ -80,12 +80,7 @@ def pose_numbers(root: NDArray[np.float64], quaternions: NDArray[np.float64]) ->
 
 
 def mesh_arrays() -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of the mesh that all bodies share.
-
-    Returns:
-        `triangles`: (F, 3) vertex indices. `bones`: (V, 4) indices of the bones that move each vertex. `weights`: (V,
-        4) skin weights times 65535.
-    """
+    """Return `triangles` (F, 3), and `bones` (V, 4) of each vertex with their `weights` times 65535, of all bodies."""
     model = body_model("light")
     return {
         "triangles": model.faces.astype("<u2"),
@@ -95,12 +90,7 @@ def mesh_arrays() -> dict[str, NDArray[np.generic]]:
 
 
 def mesh_metadata() -> dict[str, Json]:
-    """Return what the page needs to decode bodies.
-
-    Returns:
-        `parents`: Index of the parent of each bone, -1 for the root. `unit`: Length unit of the rest pose in m.
-        `turn`: Scale factor of x, y and z of the quaternions.
-    """
+    """Return the `parents` of the bones, -1 for the root, the `unit` of the rest pose in m, and the axes' `turn`."""
     return {"parents": body_model("light").parents.tolist(), "unit": _REST_UNIT_M, "turn": QUATERNION_SCALE}
 
 

@@ -61,10 +61,7 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def facing(track: Track) -> F64:
-    """Return the rotation about y (upward), a quaternion (w, x, y, z), after which a person faces +x on average.
-
-    Return the identity if the mean direction is undefined.
-    """
+    """Return the rotation about y (w, x, y, z) after which a person faces +x on average; identity if undefined."""
     total = np.zeros(3)
     for span in track.sample():
         _, _, forward = pelvis_frame(track.space.to_file(span.joints)[:, ORDER])

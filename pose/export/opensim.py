@@ -240,11 +240,7 @@ _ERRORS = "ik_ik_marker_errors.sto"  # as the tool names it
 
 
 def solve_package(folder: Path, model: Path) -> list[str]:
-    """Scale `model` to the markers of a folder, solve for angles and moments, and return notes on the residuals.
-
-    Raises:
-        PoseError: If the package `opensim` is missing, or OpenSim cannot use the model.
-    """
+    """Scale `model` to a folder's markers, solve, and return notes on residuals; PoseError if it fails."""
     if find_spec("opensim") is None:
         raise PoseError("--solve needs the package opensim: pip install 'pose-run[opensim]'")
     # In a process of its own: OpenSim ends the process on some models, and works in the working directory.

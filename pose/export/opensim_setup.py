@@ -57,12 +57,7 @@ def limb_markers() -> list[str]:
 
 
 def marker_set(thorax: Sequence[float], feet: Sequence[str]) -> str:
-    """Return the marker set of the unscaled OpenSim model as XML, with the markers `feet` (`FOOT_NAMES`).
-
-    Args:
-        thorax: Position of the thorax in the torso's frame, m.
-        feet: Names of the markers of heels and toes; empty without them.
-    """
+    """Return the marker set of the unscaled model as XML, with the thorax in the torso's frame, m, and `feet`."""
     placed: list[tuple[str, str, Sequence[float]]] = [
         (f"{side}_{joint}", f"{body}_{side[0]}", (0, 0, 0)) for joint, body in _LIMBS.items() for side in SIDES
     ]

@@ -44,10 +44,7 @@ class Rows:
 
 
 def columns(recording: Selection) -> tuple[str, ...]:
-    """Return the names of the table's columns.
-
-    Results of several cameras have one more column, `OBSERVERS`: the cameras that observed the joint.
-    """
+    """Return the names of the table's columns; results of several cameras have one more, `OBSERVERS`."""
     run = recording.table.run
     return (*COLUMNS, OBSERVERS) if run is not None and run.cameras else COLUMNS
 

@@ -60,11 +60,7 @@ class Windows:
 
 
 class Blend:
-    """Weighted mean of the outputs of overlapping windows, for the frames that `take` has not returned yet.
-
-    Args:
-        capacity: Maximum number of frames that are stored at a time.
-    """
+    """Weighted mean of the outputs of overlapping windows, for at most `capacity` frames that `take` did not return."""
 
     def __init__(self, windows: Windows, capacity: int) -> None:
         self._windows = windows

@@ -87,10 +87,7 @@ class Residual(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward layer, each with a residual connection.
-
-    LayerNorm is applied before each layer, after each sum, or not at all.
-    """
+    """Attention and feed-forward layer, each with a residual connection, and LayerNorm before, after or absent."""
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
         super().__init__()
@@ -128,9 +125,6 @@ class Block(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache; returns its output and the new cache.
-
-        `context` holds the time of the token. The output equals that of a causal block's `forward`.
-        """
+        """Process one new token (B, 1, D) as a causal block's `forward`; returns output and new cache."""
         y, cache = self.attention.step(self.attention_input(x), context, cache)
         return self.finish(x, y), cache

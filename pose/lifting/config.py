@@ -190,12 +190,7 @@ class LifterConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """Build a configuration from the output of `to_dict`, which may come from an untrusted file.
-
-        Raises:
-            ValueError: If a key is unknown, or a value has the wrong type or is out of range.
-            TypeError: If `values` is not a mapping.
-        """
+        """Build a configuration from untrusted `to_dict` output; ValueError or TypeError if it is invalid."""
         checked = check_config(values, cls().to_dict())
         for name, value in checked.get("attention_options", {}).items():
             if isinstance(value, list | dict) or (

@@ -166,11 +166,7 @@ def decode(outputs: Tensor, observations: LifterInput, calibration: Tensor | Non
     pelvis, a gate g_j from 0 to 1, and a correction e_j of x and y in metres. With the observed centre c, spread s,
     offsets u_j and rays r_j, the depth of the pelvis is Z = A / s. Joint j has the depth Z + dz_j, and its x and y are
     Z c + g_j (A u_j + dz_j r_j) + e_j. With g_j = 1 and e_j = 0 the joint projects exactly onto its observation.
-
-    Args:
-        outputs: (B, T, OUTPUTS) from the head of the network.
-        calibration: (2, 16) slope and offset of log sigma for all joints except the pelvis (`pose.training.measure`);
-            None for no calibration.
+    `calibration` (2, 16) has slope and offset of log sigma (`pose.training.measure`).
     """
     o = observations
     parts = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)

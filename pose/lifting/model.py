@@ -117,11 +117,7 @@ class LifterNetwork(nn.Module):
         return self.add_time_encoding(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
 
     def add_time_encoding(self, x: Tensor, times: Tensor) -> Tensor:
-        """Add an encoding of the times to tokens (B, T, D) or (B, T, J, D).
-
-        Returns the tokens unchanged if the attention itself uses relative times, and for streaming and recurrent
-        networks.
-        """
+        """Add an encoding of the times to tokens (B, T, D) or (B, T, J, D), unless the blocks know them."""
         if self.clock is None:
             return x
         encoded: Tensor = self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
@@ -152,10 +148,7 @@ class LifterNetwork(nn.Module):
         return self.norm(x), following
 
     def features(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Tensor:
-        """Return the input of the embedding: (B, T, F), or (B, T - lookahead, 2 F + 1) of a streaming network.
-
-        The arguments are those of `forward`.
-        """
+        """Return the input of the embedding: (B, T, F), or (B, T - lookahead, 2 F + 1) of a streaming network."""
         if not self.config.streaming:
             return observations.features
         delay = times[:, lookahead:] - times[:, : times.shape[1] - lookahead]

@@ -195,11 +195,7 @@ class OfflineLifter:
         self._sides = sides
 
     def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:
-        """Set the directions that sensors measure, by track id, before the first frame.
-
-        Raises:
-            UsageError: If the fit to the 2D is off.
-        """
+        """Set sensors' directions by track id, before the first frame; UsageError without the fit."""
         if not self._fit:
             raise UsageError("imu: needs the fit to the 2D; leave out --no-fit and --no-constant-bones")
         self._directions = directions

@@ -130,10 +130,7 @@ class Refinements:
 
 
 class FinalResults:
-    """Lifter stage that returns each frame only once, after its refinement.
-
-    Use it for files, where delay does not matter. Follows `pose.structures.stages.LifterStage`.
-    """
+    """Lifter stage that returns each frame only once, after its refinement; for files, where delay does not matter."""
 
     def __init__(self, stage: LifterStage) -> None:
         """Wrap a stage that refines its results."""

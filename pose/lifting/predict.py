@@ -54,21 +54,14 @@ class Lifter(ABC):
     @property
     @abstractmethod
     def step(self) -> Step:
-        """Function that processes one frame of a stream, with its initial state.
-
-        Raises:
-            ValueError: If the network is offline.
-        """
+        """Function that processes one frame of a stream, with its initial state; ValueError if offline."""
 
     @abstractmethod
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
         """Return outputs (T - lookahead, 71), see `split_outputs`, of sequences of equal length T."""
 
     def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
-        """Return, for each window, the mean (T, 71) of the outputs for it and for its mirror image.
-
-        Only offline networks are supported.
-        """
+        """Return the mean (T, 71) of an offline network's outputs for each window and its mirror image."""
         outputs = self.forward([*windows, *map(mirror_observations, windows)])
         plain, mirrored = outputs[: len(windows)], outputs[len(windows) :]
         return [mirror_mean(one, other) for one, other in zip(plain, mirrored, strict=True)]
@@ -120,11 +113,7 @@ class Lifter(ABC):
 
 
 def checkpoint_path(name_or_path: str | Path) -> Path:
-    """Return the path of a shipped lifter (`pose.lifting.names.SHIPPED`) or of the user's own file.
-
-    Raises:
-        UsageError: If the file does not exist.
-    """
+    """Return the path of a shipped lifter (`SHIPPED`) or of the user's file; UsageError if missing."""
     if str(name_or_path) in SHIPPED:
         stem = OFFLINE if str(name_or_path) == SLIDING else name_or_path
         return Path(str(resources.files("pose"))) / "models" / f"{stem}.safetensors"

@@ -176,10 +176,7 @@ class StreamState:
 
 
 def gather(settings: StreamSettings, people: Sequence[StreamState]) -> PeopleState:
-    """Collect the states of people as the rows of one batch, in the given order.
-
-    If they are the rows of one batch already, this batch is returned without a copy.
-    """
+    """Collect the states of people as the rows of one batch, in order; without a copy if they are that already."""
     batch = people[0].batch
     if len(batch) == len(people) and all(p.batch is batch and p.row == i for i, p in enumerate(people)):
         return batch

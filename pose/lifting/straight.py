@@ -11,10 +11,7 @@ from pose.structures.types import FrameResult, People
 
 
 class StraightLifter:
-    """Lifter stage that lifts keypoints without the distortion of the lens, and returns them with it.
-
-    Follows `pose.structures.stages.LifterStage` and `Refining`.
-    """
+    """Lifter stage that lifts keypoints without the lens distortion, and returns them with it (`Refining`)."""
 
     def __init__(self, stage: LifterStage, camera: Camera) -> None:
         """Wrap a stage that lifts the people of a camera without distortion."""
@@ -27,11 +24,7 @@ class StraightLifter:
         give_sides(self._stage, sides)
 
     def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:
-        """Set the directions that sensors measure, by track id, before the first frame.
-
-        Raises:
-            UsageError: If the stage cannot fit them.
-        """
+        """Set sensors' directions by track id, before the first frame; UsageError without a fit."""
         give_directions(self._stage, directions)
 
     def push(self, people: People) -> list[FrameResult]:

@@ -37,13 +37,7 @@ class Steady:
         self._time = -math.inf
 
     def smooth(self, output: F32, state: StreamState, time: float) -> F32:
-        """Return the output (71,) of the newest frame at `time` (s) with smoothed joints.
-
-        Args:
-            output: Output of the lifter for the newest frame.
-            state: State of the person after this frame, a sliding window.
-            time: Time of the frame, s.
-        """
+        """Return the output (71,) of a sliding window's newest frame, at `time` s, with smoothed joints."""
         result = output.copy()
         last, last_but_one = state.output_of(1), state.output_of(2)
         if self._before is not None and last is not None:
@@ -87,11 +81,7 @@ class LifterStream:
         return self._settings.step.cache_layout.ages is not None and self.lookahead < REFINE_DELAY_FRAMES
 
     def refinement_ages(self, max_age: int) -> tuple[int, ...]:
-        """Return the delays after which the pose of a frame is estimated again with more context.
-
-        Raises:
-            ValueError: If the network is causal and therefore lifts each frame once.
-        """
+        """Return the delays after which a pose is estimated again; ValueError if never, as by a causal network."""
         ages = self._settings.step.cache_layout.ages
         if ages is None:
             raise ValueError("refine: a causal network lifts each frame once; use the lifter sliding")
@@ -160,10 +150,7 @@ class StreamLifter:
         return self._refined is not None
 
     def take_refined(self) -> list[FrameResult]:
-        """Return the refined frames that became final since the last call, oldest first.
-
-        After `flush`, returns all remaining frames.
-        """
+        """Return the refined frames that became final since the last call, oldest first; all after `flush`."""
         return self._refined.take() if self._refined else []
 
     def flush(self) -> list[FrameResult]:

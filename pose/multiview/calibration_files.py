@@ -99,21 +99,12 @@ def size_notes(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]
 
 
 def check_cameras(path: Path, names: Sequence[str]) -> None:
-    """Check a calibration file before the sizes of the videos are known.
-
-    Raises:
-        UsageError: If the file is missing.
-        PoseError: If it is invalid, or does not match the names or their number.
-    """
+    """Check a calibration file before video sizes are known; UsageError if missing, PoseError if invalid."""
     _cameras_of(path, names, [None] * len(names))
 
 
 def read_camera(path: Path) -> Camera:
-    """Read intrinsics and lens of the only camera in a calibration file. It must state the image size.
-
-    Raises:
-        UsageError: If the file is missing, invalid, or describes several cameras.
-    """
+    """Read intrinsics and lens of the only camera of a file with its image size; UsageError if invalid."""
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
         raise UsageError(f"intrinsics {path}: not a calibration file")
     try:

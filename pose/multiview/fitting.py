@@ -34,11 +34,7 @@ def find_fitting_rig(
     known: Known,
     hints: Sequence[ClockHint] = (),
 ) -> Fitting:
-    """Find a rig as `find_rig` does, and leave out cameras that do not fit, while two remain.
-
-    Raises:
-        PoseError: If fewer than two cameras fit each other.
-    """
+    """Find a rig as `find_rig` does, without cameras that do not fit; PoseError if less than two fit."""
 
     def found_with(indices: list[int]) -> Rig:
         place = {index: row for row, index in enumerate(indices)}

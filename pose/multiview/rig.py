@@ -79,11 +79,7 @@ def find_rig(
     hints: Sequence[ClockHint] = (),
     log: Callable[[str], None] = lambda step: None,
 ) -> Rig:
-    """Find clock offsets, identities and cameras, where `known` does not mark them as given.
-
-    Raises:
-        PoseError: If the cameras cannot be found.
-    """
+    """Find clock offsets, identities and cameras that `known` does not give; PoseError if it fails."""
     known = known or Known()
     for index, name in enumerate(names):
         if not any(track.camera == index for track in tracks):

@@ -50,10 +50,7 @@ class ViewTrack(ColumnSet):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewCamera:
-    """One camera of several, calibrated or with initial values.
-
-    Common times are those of the first camera: t = (1 + drift) * own time + offset.
-    """
+    """One camera of several; common times, of the first camera, are t = (1 + drift) * own time + offset."""
 
     size: tuple[int, int]  # (width, height) px
     focal: float  # focal length, px; pixels are square
@@ -120,10 +117,7 @@ class ViewCamera:
         return self.camera.unproject(pixels)
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project points (..., 3) m in the world to (..., 2) px, with distortion.
-
-        Smaller depths, also behind the camera, are replaced by `MIN_DEPTH_M`.
-        """
+        """Project world points (..., 3) m to (..., 2) px, with distortion; depths are at least `MIN_DEPTH_M`."""
         seen = self.to_camera(points)
         seen[..., 2] = np.maximum(seen[..., 2], MIN_DEPTH_M)
         return self.camera.project(seen)
@@ -199,12 +193,7 @@ class CameraBatch:
         return pixels.reshape(len(self), *points.shape[:-1], 2)
 
     def projected(self, points: F64) -> tuple[F64, F64]:
-        """Project points (..., 3) m in the world, with derivatives.
-
-        Returns:
-            Pixels (C, ..., 2) in each camera, and derivatives (C, 2, ..., 3) px/m of pixel x and y with respect to the
-            world coordinates of the points.
-        """
+        """Project world points (..., 3) m to pixels (C, ..., 2), with derivatives (C, 2, ..., 3) px/m."""
         depth, ray, square, factor = self._rays(points)
         focal = self.focals[:, None]
         pixels = (focal * factor)[..., None] * ray + self.centres[:, None]

@@ -22,10 +22,7 @@ def source_names(names: Sequence[str]) -> list[str]:
 
 
 def repeated(videos: Sequence[str]) -> str | None:
-    """Return the first video or stream that is given twice; None without duplicates.
-
-    Two different paths to one file count as duplicates.
-    """
+    """Return the first video or stream that is given twice, also by two paths to one file; None without duplicates."""
     for row, video in enumerate(videos):
         if any(video == other or _same_file(Path(video), Path(other)) for other in videos[:row]):
             return video

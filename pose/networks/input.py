@@ -118,10 +118,7 @@ _uploads: ContextVar[dict[tuple[int, str], tuple[U8, "Tensor"]] | None] = Contex
 
 @contextmanager
 def shared_uploads() -> Iterator[None]:
-    """Upload each image array only once within this context, even if several networks use it.
-
-    The arrays must not change within the context.
-    """
+    """Upload each image array, which must not change, only once within this context, even for several networks."""
     token = _uploads.set({})
     try:
         yield

@@ -24,11 +24,7 @@ class Journal:
     """Answers of networks in the order of their calls, in a file: first those of the earlier run, then new ones."""
 
     def __init__(self, path: Path, key: str) -> None:
-        """Open a journal. One of another run, with another `key`, is replaced.
-
-        Raises:
-            PoseError: If the file cannot be written.
-        """
+        """Open a journal, and replace that of another run's `key`; PoseError if it cannot be written."""
         self._path = path
         with file_errors(path):
             path.touch()

@@ -27,11 +27,7 @@ class LiteRTModel:
     """A LiteRT network with a fixed input shape."""
 
     def __init__(self, path: Path, threads: int, outputs: Sequence[int] | None = None) -> None:
-        """Load a network and keep only the required outputs, without the operators that others need.
-
-        Raises:
-            PoseError: If the file is missing or not a LiteRT model.
-        """
+        """Load a network with the operators of the required outputs only; PoseError if it is no LiteRT model."""
         from ai_edge_litert.interpreter import Interpreter
 
         try:
@@ -55,10 +51,7 @@ class LiteRTModel:
         return self._input()
 
     def run(self) -> list[Array]:
-        """Run the network and return its outputs, which are valid until the next run.
-
-        Keep no reference to them during `run`.
-        """
+        """Run the network and return its outputs, which are valid until the next run."""
         self._interpreter.invoke()
         return [output() for output in self._outputs]
 

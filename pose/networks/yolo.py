@@ -39,12 +39,7 @@ def load_yolo(
     overlap_threshold: float = OVERLAP_THRESHOLD,
     classes: tuple[int, ...] = (0,),
 ) -> WholeImageNetwork:
-    """Load a YOLO network: `.onnx` with ONNX Runtime, `.pt` with the `ultralytics` package.
-
-    Raises:
-        PoseError: If the network cannot be loaded with these options.
-        UsageError: If the file has neither suffix.
-    """
+    """Load a YOLO network, `.onnx` or `.pt` (else UsageError); PoseError if options do not fit."""
     if model.suffix == ".onnx":
         return YoloOnnx(model, task, options, overlap_threshold, classes)
     if model.suffix == ".pt":

@@ -78,11 +78,7 @@ class ResultCamera:
 
 
 def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
-    """Return the cameras of a multi-camera result; empty if the result has only one camera.
-
-    Raises:
-        PoseError: If the description of a camera is invalid.
-    """
+    """Return the cameras of a result, none of a single one; PoseError if a description is invalid."""
     try:
         return [] if run is None else [_camera(document) for document in run.cameras]
     except (KeyError, TypeError, ValueError) as error:
@@ -96,11 +92,7 @@ def cameras_text(cameras: Sequence[Mapping[str, Json]]) -> str:
 
 
 def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
-    """Write the cameras of a result to a calibration file (JSON), which the option `--cameras` reads.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write the cameras of a result as JSON, for `--cameras`; PoseError if the file cannot be written."""
     write_whole(path, cameras_text(cameras))
 
 

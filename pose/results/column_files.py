@@ -163,12 +163,7 @@ class ColumnFiles:
 
 
 def read_columns(arrays: Mapping[str, Array], keypoints: int) -> dict[str, Array]:
-    """Return the columns of a result, by name; see `Column` for missing ones.
-
-    Raises:
-        KeyError: If a required array is missing.
-        ValueError: If an array has another shape or type.
-    """
+    """Return the columns of a result by name, filled where optional; KeyError or ValueError if invalid."""
     frames, rows = len(arrays["frames"]), len(arrays["frame_index"])
     parts = {"", *(one.part for one in ROW_COLUMNS if one.required and one.name in arrays)}
     always = (*columns_of(Poses3D), *(columns_of(Placed) if "world" in parts else ()))

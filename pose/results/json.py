@@ -30,18 +30,10 @@ SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
 class JsonWriter(WriterContext):
-    """A writer of `poses.json` that implements `ResultWriter`.
-
-    The file is a valid JSON document after every write; until `close` it is marked as incomplete.
-    """
+    """A `ResultWriter` of `poses.json`, a valid document after every write, marked as incomplete until `close`."""
 
     def __init__(self, path: Path, info: RunInfo, part: Path | None = None, spare: int = 0) -> None:
-        """Open the file and write the header.
-
-        Args:
-            part: Path of the incomplete file; default is a hidden file beside `path`.
-            spare: Bytes by which the header may grow later (`write_head`).
-        """
+        """Open a hidden file, or `part`, and write the header with `spare` bytes by which `write_head` may grow it."""
         self._frames = 0
         self._doubtful = frozenset(info.doubtful)
         head = _head(info)
@@ -51,22 +43,14 @@ class JsonWriter(WriterContext):
         self._append(f'{head.ljust(self._head_size)},\n"frames": [')
 
     def write_head(self, info: RunInfo) -> None:
-        """Replace the metadata of the run.
-
-        Raises:
-            ValueError: If the new header does not fit into the space reserved by `spare`.
-        """
+        """Replace the metadata of the run; ValueError if they need more than the reserved `spare` bytes."""
         head = _head(info)
         if len(head) > self._head_size:
             raise ValueError(f"the header has {len(head)} bytes; {self._head_size} are reserved")
         self._part.overwrite(0, head.ljust(self._head_size).encode())
 
     def write(self, result: FrameResult) -> None:
-        """Append the result of a frame.
-
-        Raises:
-            PoseError: If the file cannot be written, for example because the disk is full.
-        """
+        """Append the result of a frame; PoseError if that fails, as on a full disk."""
         frame: dict[str, object] = {"index": result.index, "time": round(result.time, 6)}
         if result.view is not None:
             frame["camera"] = _view(result.view)

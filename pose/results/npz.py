@@ -54,18 +54,11 @@ class NpzWriter(WriterContext):
         self._columns.keep_first(frames)
 
     def write(self, result: FrameResult) -> None:
-        """Append the result of a frame.
-
-        Raises:
-            PoseError: If a temporary file cannot be written, for example because the disk is full.
-        """
+        """Append the result of a frame; PoseError if that fails, as on a full disk."""
         self._columns.write(result)
 
     def finish(self, complete: bool = True) -> None:
-        """Complete the file under its temporary name; `complete=False` marks the run as interrupted.
-
-        After an error nothing more can be written.
-        """
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted."""
         if not self._open or self._finished is not None:
             return
         file = WholeFile(self._path)

@@ -151,10 +151,7 @@ class Recording:
         return to_h36m17(self.keypoints[rows], self.scores[rows], self.skeleton)[1]
 
     def view(self, position: int) -> CameraView | None:
-        """Return the orientation and position of the camera in the frame at `position`, from 0 to F - 1.
-
-        Return None if the camera is static or its motion is unknown.
-        """
+        """Return the camera's orientation and position at frame `position`; None if it is static or unknown."""
         if self.camera_rotation is None:
             return None
         rotation = self.camera_rotation[position].astype(np.float64)

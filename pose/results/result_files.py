@@ -39,11 +39,7 @@ class ResultFiles(WriterContext):
         self._texts.append((WholeFile(path), text))
 
     def write(self, result: FrameResult) -> None:
-        """Append the result of a frame to all files. After an error, all files are deleted.
-
-        Raises:
-            PoseError: If a file cannot be written, for example because the disk is full.
-        """
+        """Append the result of a frame to all files; if that fails, all are deleted, and a PoseError raised."""
         try:
             for writer in self._writers:
                 writer.write(result)
@@ -52,10 +48,7 @@ class ResultFiles(WriterContext):
             raise
 
     def finish(self, complete: bool = True) -> None:
-        """Complete all files under temporary names; `complete=False` marks the run as interrupted.
-
-        After an error, all files are deleted.
-        """
+        """Complete all files under temporary names, or as interrupted; after an error, all are deleted."""
         try:
             for writer in self._writers:
                 writer.finish(complete)

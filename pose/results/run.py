@@ -45,11 +45,7 @@ class FirstRun:
 
     @classmethod
     def of(cls, recorded: RecordedRun, up: F64 | None) -> Self:
-        """Return what the sensors need of a run; `up` is given by the user.
-
-        Raises:
-            PoseError: If the camera's motion is unknown, or the video has cuts.
-        """
+        """Return what sensors need of a run, with the user's `up`; PoseError for cuts or unknown motion."""
         world = recorded.info.world
         if world is None or any(result.people.cut for result in recorded.lifted):
             raise PoseError("--imu: needs a video without cuts, from a camera whose motion is known")
@@ -62,12 +58,7 @@ FindWorn = Callable[[FirstRun], WornSensors]  # finds what the sensors measure
 
 
 def with_hidden(people: Callable[[], Iterator[People]], worn: WornSensors) -> Iterator[People]:
-    """Yield the sampled people of all frames; the wearer of the sensors has one id, and a row where it is hidden.
-
-    Args:
-        people: Function that returns an iterator over all frames.
-        worn: The sensors.
-    """
+    """Yield the sampled people of all frames; the wearer of the sensors has one id, and a row where it is hidden."""
     wearer, seen = worn.people[0], list[tuple[float, F32]]()
     for frame in people():
         rows = np.flatnonzero(np.isin(frame.ids, worn.people) & ~frame.interpolated)

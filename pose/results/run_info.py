@@ -288,10 +288,7 @@ class RunInfo:
 
     @classmethod
     def from_json(cls, head: Json) -> Self:
-        """Make the metadata from the output of `to_dict`, whose numbers are rounded.
-
-        Raises KeyError, TypeError or ValueError for invalid input.
-        """
+        """Make the metadata of `to_dict`'s rounded output; KeyError, TypeError or ValueError if it is invalid."""
         source, camera, settings = member(head, "source"), member(head, "camera"), member(head, "settings")
         if not isinstance(head, Mapping) or not isinstance(settings, Mapping):
             raise TypeError("settings: expected an object")

@@ -100,13 +100,7 @@ def frame_arrays(result: FrameResult) -> dict[str, Array]:
 
 
 def row_arrays(result: FrameResult, names: Collection[str], doubtful: Collection[int]) -> Mapping[str, Array]:
-    """Return the columns of the P people of a frame, by name; (P, ...).
-
-    Args:
-        result: The frame.
-        names: Names of the columns that are needed. Others may be left out.
-        doubtful: Ids of doubtful tracks, for results without world coordinates.
-    """
+    """Return the named columns of the P people of a frame, (P, ...), and doubtful tracks without a world."""
     people, count = result.people, len(result.people)
     arrays = {"frame_index": np.full(count, result.index), "time": np.full(count, result.time)}
     arrays |= people.arrays() | result.poses.arrays()

@@ -53,10 +53,7 @@ def mix(colour: RGB, other: RGB, share: float) -> RGB:
 
 
 def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
-    """Return the side of the limb between joints `a` and `b`: 'left', 'right' or 'centre'.
-
-    The side is 'centre' if both joints are in the middle of the body, or if the limb joins left and right.
-    """
+    """Return the side of the limb between two joints, 'left' or 'right'; 'centre' in the middle or across it."""
     sides = {skeleton.side(a), skeleton.side(b)} - {"centre"}
     return sides.pop() if len(sides) == 1 else "centre"
 

@@ -117,11 +117,7 @@ class ColumnSet:
     __slots__ = ()
 
     def check_columns(self, keypoints: int = 0) -> None:
-        """Fill optional columns that were left out, and check all shapes.
-
-        Raises:
-            ValueError: If an array has another shape than declared.
-        """
+        """Fill optional columns that were left out, and check all shapes; ValueError if one differs."""
         key = type(self), keypoints
         if key not in _row_shapes:
             _row_shapes[key] = [(one, one.row_shape(keypoints)) for one in columns_of(type(self))]

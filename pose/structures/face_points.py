@@ -63,15 +63,10 @@ class Faces(ColumnSet):
 
 
 def head_turns(points: NDArray[np.floating]) -> F64:
-    """Compute head rotations relative to the line of sight.
+    """Compute head rotations (..., 3, 3) relative to the line of sight, from points (..., 468, 3) px.
 
-    Args:
-        points: (..., 468, 3) px: x and y in the image, and depth, positive away from the camera.
-
-    Returns:
-        (..., 3, 3) rotation matrices from head axes to camera axes. Head axes: to the person's left, up, out of the
-        face. Camera axes: x right, y up, z towards the camera. A face that looks into the camera, with forehead and
-        chin at equal depth, has the identity.
+    They turn head axes (to the person's left, up, out of the face) to camera axes (x right, y up, z towards the
+    camera). A face that looks into the camera, with forehead and chin at equal depth, has the identity.
     """
     flipped = np.asarray(points, np.float64) * (1, -1, -1)
     left = _unit((flipped[..., _PAIRS[:, 1], :] - flipped[..., _PAIRS[:, 0], :]).sum(axis=-2))

@@ -68,10 +68,7 @@ SIGMA = np.array(
 
 @dataclass(frozen=True, slots=True)
 class Hands(ColumnSet):
-    """The hands of P people in one frame.
-
-    A hand is left or right according to the 2D estimator, before any repair of left-right swaps.
-    """
+    """The hands of P people in one frame, left or right as the 2D estimator says, before any repair."""
 
     # (P, 2, 21, 2) px in the image. Axis 1 is left, right hand, here and below
     points: F32 = column("hand_keypoints", (2, POINTS, 2), unit="px", space="image", limits=(-1e7, 1e7), part="hands")
@@ -120,19 +117,11 @@ def swapped_with_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDA
 
 
 def sized_to_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
-    """Scale hands to the size of lifted people, and assign them to the lifted arms.
+    """Scale hands to the size of lifted people (P, 17, 3) m, and assign them to the lifted arms.
 
-    The length of a hand becomes `HAND_PER_FOREARM` times that of the forearm. Hands measured by several cameras keep
-    their size.
-
-    Args:
-        joints: (P, 17, 3) m, Human3.6M-17 joints of the same people, in any metric frame.
-        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms. Hands are
-            swapped with the arms.
-
-    Returns:
-        (P, 2, 21, 3) m, left and right hand relative to the lifted wrist, in camera axes (x right, y down, z forward);
-        NaN for undetected hands.
+    The length of a hand becomes `HAND_PER_FOREARM` times that of the forearm, unless several cameras measured it.
+    `swapped` (P, 2): repair swapped legs and arms, and hands with the arms. Returns left and right hand (P, 2, 21, 3) m
+    relative to the lifted wrist, in camera axes (x right, y down, z forward); NaN for undetected hands.
     """
     shapes, seen = swapped_with_arms(hands.shapes, swapped), swapped_with_arms(hands.detected, swapped)
     forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)

@@ -33,11 +33,7 @@ class IncomingFrames:
         self._slow = 0  # consecutive frames with too large a step
 
     def check(self, frame: Frame) -> None:
-        """Check the next frame. Warns if several successive frames are too far apart for times in seconds.
-
-        Raises:
-            UsageError: If the image has another shape, dtype or size, or its time does not increase.
-        """
+        """Check the next frame (UsageError), and warn if times are too far apart for seconds."""
         image = frame.image
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise UsageError(f"frame {frame.index}: expected (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
@@ -88,18 +84,10 @@ def checked_keypoints(sequence: Sequence2D) -> Sequence2D:
 def check_units(
     keypoints: F32, scores: F32, times: NDArray[np.float64], image_size: tuple[int, int], prefix: str = ""
 ) -> None:
-    """Check that keypoints are in px and times in seconds.
+    """Check that keypoints (T, J, 2) are in px and times (T,) in seconds; those with score 0 are ignored.
 
-    Warns if times look like frame numbers or milliseconds, or if most keypoints lie outside the image.
-
-    Args:
-        keypoints: (T, J, 2) px.
-        scores: (T, J) scores; keypoints with score 0 are ignored.
-        times: (T,) s.
-        image_size: (width, height) px.
-
-    Raises:
-        ValueError: If all keypoints lie within 2 px of the image's corner, as relative coordinates from 0 to 1 do.
+    Warns if times look like frame numbers or milliseconds, or if most keypoints lie outside the image. If all lie
+    within 2 px of the image's corner, as relative coordinates from 0 to 1 do, that is a ValueError.
     """
     detected = keypoints[scores > 0]
     size = np.array(image_size)

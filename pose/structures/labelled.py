@@ -25,16 +25,10 @@ class ImageSpace:
     centre: F64  # (2,) px, principal point
 
     def from_camera(self, poses: NDArray[np.floating]) -> F64:
-        """Convert poses to pixel coordinates and depth (`to_image_space`), scaled to metres by `factor`.
+        """Convert poses (T, 17, 3) m in the camera frame to `to_image_space`, scaled to metres by `factor`.
 
         The predicted depth of each frame determines the pixel scale. A person predicted at twice the size and twice the
         distance therefore has the same coordinates in this space.
-
-        Args:
-            poses: (T, 17, 3) m in the camera frame.
-
-        Returns:
-            (T, 17, 3) m.
         """
         image = to_image_space(poses, self.focal, self.centre)
         return image * (self.factor[:, None, None] / 1000)

@@ -56,15 +56,11 @@ def refine(lifted: Sequence3D, observed: Sequence2D) -> Sequence3D:
 
 
 def estimate_body(lifted: Sequence3D, observed: Sequence2D) -> BodyDimensions:
-    """Estimate the body of one person.
+    """Estimate the body of one person from some or all frames, and the 2D from which these were lifted.
 
     A lifter that bends a straight leg moves its knee towards or away from the camera, which makes thigh and shank too
     long. If the image shows enough straight legs, `BodyDimensions.legs` shortens both, so that the most extended of
     these legs are straight in 3D. Otherwise the factor is 1.
-
-    Args:
-        lifted: Motion of the person in some or all frames.
-        observed: 2D sequence from which the motion was lifted, with the same frames.
     """
     bones = bone_lengths(lifted)
     joints = constant_bones(lifted).joints

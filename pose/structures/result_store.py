@@ -157,10 +157,7 @@ class ResultStore:
         return self._people.count(track)
 
     def portions(self, track: int) -> Iterator[tuple[Rows, Rows, Rows]]:
-        """Yield times, people and poses of a track, some thousand frames at a time.
-
-        The rows of people and poses have the types `row_type(People)` and `row_type(Poses3D)`.
-        """
+        """Yield times, people and poses of a track, rows of `row_type`, some thousand frames at a time."""
         for people, poses in zip(self._people.portions(track), self._poses.portions(track), strict=True):
             yield people["time"], people["people"], poses
 

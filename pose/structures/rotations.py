@@ -165,15 +165,10 @@ def euler(q: F64, order: str) -> F64:
 
 
 def unwrapped_euler(q: F64, order: str, previous: F64 | None = None) -> F64:
-    """Return Euler angles (T, ..., 3) in rad of rotations over time, without jumps between frames.
+    """Return Euler angles (T, ..., 3) in rad of rotations (T, ..., 4) over time, without jumps between frames.
 
     Two triples describe each rotation, (a, b, c) and (a + pi, pi - b, c + pi), up to multiples of 2 pi per angle. The
-    triple nearest to the previous frame is chosen.
-
-    Args:
-        q: (T, ..., 4) unit quaternions (w, x, y, z).
-        order: Three different axes of intrinsic rotations: "zxy" means R = Rz Rx Ry.
-        previous: (..., 3) angles of the frame before the first one; None if there is none.
+    triple nearest to the previous frame is chosen, at first to `previous` (..., 3). The order "zxy" means R = Rz Rx Ry.
     """
     triples = euler(q, order)
     start = triples[:1] if previous is None else previous[None]

@@ -52,10 +52,7 @@ class Sequence2D:
 
 @dataclass(frozen=True, slots=True)
 class Sequence3D:
-    """One person in T frames in 3D, with the joints of Human3.6M-17.
-
-    The sequence does not state its coordinate frame. Lifters return the camera frame (x right, y down, z forward).
-    """
+    """One person in T frames in 3D, joints of Human3.6M-17; lifters return the camera frame."""
 
     joints: F32  # (T, 17, 3) m, relative to the pelvis
     root: F32  # (T, 3) m, position of the pelvis in the coordinate frame

@@ -137,11 +137,7 @@ class Skeleton:
         return len(self.names)
 
     def index(self, joint: str) -> int:
-        """Return the index of a joint.
-
-        Raises:
-            ValueError: For an unknown name.
-        """
+        """Return the index of a joint; ValueError for an unknown name."""
         return self.names.index(joint)
 
     @property
@@ -209,11 +205,7 @@ SKELETONS = {skeleton.name: skeleton for skeleton in (H36M17, COCO17, HALPE26, B
 
 
 def get_skeleton(name: str) -> Skeleton:
-    """Return the skeleton called `name`.
-
-    Raises:
-        ValueError: If there is no skeleton of this name; the message lists the known names.
-    """
+    """Return the skeleton called `name`; ValueError with the known names if there is no such."""
     if name not in SKELETONS:
         raise ValueError(f"skeleton: unknown name {name!r}; known: {', '.join(SKELETONS)}")
     return SKELETONS[name]

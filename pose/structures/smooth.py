@@ -16,16 +16,11 @@ _PAD_S = 1.0  # s of point reflection at both ends, which keeps position and vel
 
 
 def zero_phase(values: NDArray[np.floating], times: F64, cutoff_hz: float, order: int = 2) -> F64:
-    """Low-pass filter values (T, ...) with zero phase. Fewer than 4 values are returned unchanged.
+    """Low-pass filter values (T, ...) at times (T,) s with zero phase. Fewer than 4 values are returned unchanged.
 
     The gain is 1 / (1 + (f / cutoff_hz)^(2 order)), the squared gain of a Butterworth filter. A forward and a backward
     pass of a filter of this order have the same gain. Uneven time stamps are resampled. Only the removed part is
     interpolated back, so a constant velocity is unchanged.
-
-    Args:
-        values: (T, ...) values.
-        times: (T,) s.
-        cutoff_hz: Cut-off frequency, Hz.
     """
     count = len(times)
     smooth = np.array(values, np.float64, order="C")  # so that `flat` is a view

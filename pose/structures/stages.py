@@ -30,15 +30,7 @@ class Estimator(Protocol):
         ...
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate keypoints in every region of every image, in as few batches as the network allows.
-
-        Args:
-            images: Images (H, W, 3) uint8 RGB.
-            regions: Regions of each image.
-
-        Returns:
-            Keypoints of each image in px, one row for each region.
-        """
+        """Estimate keypoints in px, a row for each region of each (H, W, 3) uint8 RGB image, in few batches."""
         ...
 
 
@@ -50,10 +42,7 @@ class OnePass(Protocol):
     skeleton: Skeleton
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """Return the boxes and keypoints of people in each (H, W, 3) uint8 RGB image, sorted by descending score.
-
-        Box and keypoints of a person have the same row.
-        """
+        """Return boxes and keypoints, row by row, of people in each (H, W, 3) uint8 RGB image, best first."""
         ...
 
 
@@ -63,13 +52,7 @@ class PeopleStage(Protocol):
     skeleton: Skeleton
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """Return the people in the next frame. Ids of people are stable and never reused.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            index: Index of the frame; increases from call to call.
-            time: Time of the frame, s; increases from call to call.
-        """
+        """Return the people in the next (H, W, 3) uint8 RGB frame at `time` s; ids are never reused."""
         ...
 
 

@@ -78,11 +78,9 @@ class TrackFollower:
     ) -> tuple[Observations, dict[int, int]]:
         """Estimate drifted tracks again, at the detections that continue them.
 
-        Returns:
-            Observations, and the detection of each row that stays drifted.
-
-        Detections and predicted boxes of all tracks are matched in one assignment. A track has drifted if its pose
-        fits the detection of another track better than its own. It stays drifted if no pose fits its own detection.
+        Detections and predicted boxes of all tracks are matched in one assignment. A track has drifted if its pose fits
+        the detection of another track better than its own; it stays drifted, in a row of the result, if no pose fits
+        its own.
         """
         known = [row for row, track in enumerate(observations.tracks) if track.state is not None]
         if len(known) < 2 or not len(boxes):

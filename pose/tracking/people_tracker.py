@@ -119,11 +119,7 @@ class PeopleTracker:
     def _returned(
         self, found: Observations, boxes: Boxes, image: U8, time: float
     ) -> tuple[Observations, Boxes, list[PersonTrack]]:
-        """Return drifted tracks to their detections.
-
-        Returns:
-            People without tracks that stay drifted, detections without theirs, and these tracks, which wait there.
-        """
+        """Return people and detections that stay drifted without their tracks, and these tracks, which wait there."""
         found, stray = self._follower.return_to_detections(found, boxes, image, time)
         waiting = []
         for row, column in stray.items():

@@ -73,10 +73,7 @@ class _Held:
 
 
 class SampledTracker:
-    """Tracker of 2D people that returns samples, and frames without people between them.
-
-    Frames are returned in their order, after a delay of about two sampling intervals.
-    """
+    """Tracker of 2D people that returns samples, and empty frames between, in order, about two intervals late."""
 
     def __init__(self, tracker: PeopleTracker, rate_hz: float) -> None:
         """Start without people; `rate_hz` is the number of samples per second."""

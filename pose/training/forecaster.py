@@ -117,12 +117,7 @@ def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weight
 
 @torch.inference_mode()
 def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -> dict[str, NDArray[np.float64]]:
-    """Compute the metrics of a forecaster, with one value per horizon H of the batches.
-
-    Returns:
-        `mpjpe`: MPJPE (H,) of the 17 joints relative to the pelvis, mm. `root`: mean error (H,) of the pelvis, mm.
-            `inside`: fraction (H,) of the joint errors inside one sigma.
-    """
+    """Return by horizon (H,): `mpjpe` and the error of the `root`, mm, and the share of joints `inside` one sigma."""
     errors, inside = [], []
     for batch in batches:
         tensors = ForecastTensors.of(batch)

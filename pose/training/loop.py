@@ -153,11 +153,7 @@ class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
         return cast(Net, self.average.module)
 
     def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, metrics: None) -> None:
-        """Train to the last step; `progress` gets the step and mean metrics every `log_every` steps.
-
-        Raises:
-            PoseError: If the loss is not finite.
-        """
+        """Train to the end; `progress` gets means every `log_every` steps. PoseError if the loss is not finite."""
         if not self.accelerator.is_main_process:
             self._run(None, progress)
             return

@@ -39,11 +39,7 @@ class SensorTensors(NamedTuple):
 
 
 class SensorTrainer(TrainingLoop[SensorNetwork, SensorBatch, SensorTensors]):
-    """Training loop of a sensor network.
-
-    Args:
-        definition: (17, 3) m, mean offset of a Kinect's joints along people's axes; None: unknown.
-    """
+    """Training loop of a sensor network; `definition` (17, 3) m is the mean offset of a Kinect's joints, if known."""
 
     to_tensors = SensorTensors.of
 

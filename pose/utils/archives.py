@@ -99,11 +99,7 @@ class Archive:
 
 @contextmanager
 def open_archive(source: Path | IO[bytes], label: str | None = None) -> Iterator[Archive]:
-    """Return a context manager that opens a ZIP file and yields an `Archive`.
-
-    Raises:
-        PoseError: If the file cannot be read, is not a ZIP file, or is damaged.
-    """
+    """Return a context manager that yields the `Archive` of a ZIP file; PoseError if it is damaged."""
     label = label or str(source)
     with ExitStack() as stack:
         with file_errors(label), _archive_errors(label):
@@ -156,11 +152,7 @@ class Arrays(Mapping[str, Array]):
 
 @contextmanager
 def open_arrays(path: Path) -> Iterator[Arrays]:
-    """Return a context manager that opens an .npz file and yields its arrays.
-
-    Raises:
-        PoseError: If the file is not an .npz file or is damaged. Reading an array of Python objects also raises it.
-    """
+    """Return a context manager that yields the arrays of an .npz file; PoseError if damaged or of objects."""
     with file_errors(path), path.open("rb") as file:
         start = file.read(len(np.lib.format.MAGIC_PREFIX))
     if start == np.lib.format.MAGIC_PREFIX:
@@ -199,11 +191,7 @@ def load_array(path: Path) -> Array:
 
 
 def read_header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Return shape, Fortran order and dtype in the header of an .npy file of any dtype.
-
-    Raises:
-        PoseError: If there is no valid header.
-    """
+    """Return shape, Fortran order and dtype of an .npy header; PoseError if it is invalid."""
     start = stream.read(_START)
     width = 4 if start[6:7] == b"\x02" else 2  # bytes of the header length
     start += stream.read(width - 2)

@@ -68,11 +68,7 @@ def torch_has_cuda() -> bool:
 
 
 def require_torch(what: str) -> None:
-    """Check that torch is installed, for a feature that begins the error message.
-
-    Raises:
-        PoseError: If torch is not installed.
-    """
+    """Raise a PoseError that begins with the feature if torch is not installed."""
     if not has_torch():
         raise PoseError(f'{what} needs torch: pip install "pose-run[torch]"')
 
@@ -85,10 +81,7 @@ def seed_torch(seed: int) -> None:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Return a context manager that sets the number of CPU threads of torch.
-
-    It has no effect if torch has not been imported.
-    """
+    """Return a context manager that sets the number of CPU threads of torch, if it has been imported."""
     if (torch := sys.modules.get("torch")) is None:
         yield
         return
@@ -102,10 +95,7 @@ def torch_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def opencv_threads(count: int) -> Iterator[None]:
-    """Return a context manager that sets the number of threads of OpenCV.
-
-    At common image sizes, OpenCV is faster with few threads than with many.
-    """
+    """Return a context manager that sets OpenCV's threads; at common image sizes, few are faster than many."""
     import cv2
 
     before = cv2.getNumThreads()

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -27,11 +28,7 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 
 
 def strict_json(content: str | bytes) -> Json:
-    """Parse JSON according to the standard.
-
-    Raises:
-        ValueError: If the content is not valid JSON, which has no NaN or infinity. The message is one line.
-    """
+    """Parse standard JSON, without NaN or infinity; ValueError of one line if it is invalid."""
     try:
         value: Json = json.loads(content, parse_constant=_refuse, parse_float=_finite)
         return value
@@ -51,12 +48,7 @@ def _finite(digits: str) -> float:
 
 
 def member(value: Json, key: str) -> Json:
-    """Return the value under `key` of a JSON object.
-
-    Raises:
-        TypeError: If `value` is not an object.
-        KeyError: If the key is missing.
-    """
+    """Return the value under `key` of a JSON object; KeyError if missing, TypeError if it is no object."""
     if not isinstance(value, Mapping):
         raise TypeError(f"expected an object with {key!r}, got {type(value).__name__}")
     return value[key]
@@ -70,11 +62,7 @@ def items(value: Json) -> Sequence[Json]:
 
 
 def number(value: Json) -> float:
-    """Return `value` after checking that it is a finite number.
-
-    Raises:
-        TypeError: If it is not a number, is a boolean, or is 1e300 or more in size.
-    """
+    """Return a finite number below 1e300 in size that is no boolean; else TypeError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if not abs(value) < 1e300:
@@ -110,11 +98,7 @@ MAX_FILE_BYTES = 64 << 20  # maximum size of a file
 
 
 def read_text_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """Read a whole file of at most `max_bytes` bytes.
-
-    Raises:
-        PoseError: If the file is too large, or is not a regular file (for example, a pipe).
-    """
+    """Read a regular file of at most `max_bytes` bytes; else PoseError."""
     with file_errors(path):
         if not path.is_file():
             raise PoseError(f"{path}: not a file" if path.exists() else f"{path}: no such file")
@@ -124,11 +108,7 @@ def read_text_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 
 def check_type(value: Any, hint: Any, where: str = "") -> None:
-    """Check that a value parsed from JSON has the type `hint`.
-
-    Raises:
-        TypeError: If the type differs. The message states the position.
-    """
+    """Check that a value parsed from JSON has the type `hint`; TypeError with the position otherwise."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:
         return
@@ -144,7 +124,10 @@ def check_type(value: Any, hint: Any, where: str = "") -> None:
             where,
         )
     elif is_typeddict(hint):
-        _check_typed_dict(value, hint, where)
+        _check_members(value, hint, hint.__required_keys__, where)
+    elif is_dataclass(hint):
+        required = {one.name for one in fields(hint) if one.default is MISSING and one.default_factory is MISSING}
+        _check_members(value, hint, required, where)
     elif origin in (dict, Mapping):
         _require(isinstance(value, dict), value, "an object", where)
         for key, entry in value.items():
@@ -168,12 +151,12 @@ def _check_union(value: Any, hints: tuple[Any, ...], where: str) -> None:
     raise first
 
 
-def _check_typed_dict(value: Any, hint: Any, where: str) -> None:
+def _check_members(value: Any, hint: Any, required: Collection[str], where: str) -> None:
     _require(isinstance(value, dict), value, "an object", where)
     for key, kind in get_type_hints(hint).items():
         if key in value:
             check_type(value[key], kind, f"{where}.{key}")
-        elif key in hint.__required_keys__:
+        elif key in required:
             raise TypeError(f"{shown(f'{where}.{key}'.lstrip('.'), 80)}: is missing")
 
 

@@ -74,11 +74,7 @@ def _field(default: Any, metadata: dict[str, Any]) -> Any:
 
 
 def check_options(config: "DataclassInstance") -> None:
-    """Validate every field made by `option`.
-
-    Raises:
-        UsageError: If a value is not allowed; the message names the key and the allowed values.
-    """
+    """Validate every field made by `option`; UsageError names the key and the allowed values."""
     types = get_type_hints(type(config))
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata
@@ -122,11 +118,7 @@ def _number(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Base of dataclasses whose fields are options.
-
-    Raises:
-        UsageError: For an invalid value.
-    """
+    """Base of dataclasses whose fields are options; UsageError for an invalid value."""
 
     def __post_init__(self) -> None:
         check_options(self)

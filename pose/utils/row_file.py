@@ -64,11 +64,7 @@ class RowFile:
         return list(self._index)
 
     def append(self, keys: int | Sequence[int], rows: Rows) -> None:
-        """Append rows under one key, or each under its own.
-
-        Raises:
-            PoseError: If the rows cannot be written, for example on a full disk.
-        """
+        """Append rows under one key, or each under its own; PoseError if that fails, as on a full disk."""
         assert rows.dtype == self.kind, (rows.dtype, self.kind)
         if self._file is None and len(self._memory) + rows.nbytes > self._limit:
             file = self._new_file()

@@ -16,11 +16,7 @@ _PART = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 def checked_path(path: object, name: str) -> Path:
-    """Return an argument of the Python API as a path.
-
-    Raises:
-        UsageError: If it is neither text nor a path, or contains a null character.
-    """
+    """Return an argument of the Python API as a path; UsageError if it is none."""
     if not isinstance(path, str | Path) or "\0" in str(path):
         raise UsageError(f"{name}: expected a path, got {shown(repr(path), 60)}")
     return Path(path)
@@ -62,11 +58,7 @@ class WholeFile:
                 path.unlink(missing_ok=True)
 
     def commit(self) -> None:
-        """Rename the file to its final name, replacing an existing file.
-
-        Raises:
-            PoseError: If the file cannot be renamed. The temporary file is deleted.
-        """
+        """Rename the file to its final name, or delete it and raise a PoseError; an existing one is replaced."""
         try:
             with file_errors(self.target):
                 self.path.replace(self.target)
@@ -118,10 +110,6 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 
 def write_whole(target: Path, content: bytes | str) -> None:
-    """Write a small file atomically. Text is encoded as UTF-8.
-
-    Raises:
-        PoseError: If the file cannot be written. No temporary file is left.
-    """
+    """Write a small file, text in UTF-8, as a whole or not at all; PoseError if it cannot be written."""
     with whole_file(target) as hidden:
         hidden.write_bytes(content.encode() if isinstance(content, str) else content)

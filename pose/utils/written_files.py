@@ -36,10 +36,7 @@ def print_warning(message: str) -> None:
 
 
 class WrittenFiles:
-    """Record of the files that this program wrote to one folder.
-
-    Without a valid record, all files of the folder count as the user's.
-    """
+    """Record of the files that this program wrote to one folder; without a valid one, all count as the user's."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None] = print_warning) -> None:
         """Read the record of a folder."""
@@ -62,10 +59,7 @@ class WrittenFiles:
             return False
 
     def expect(self, path: Path, name: str) -> None:
-        """Announce that the file `path` will be renamed to `name`.
-
-        Until `confirm` is called, `owns` accepts both the old and the new content under `name`.
-        """
+        """Announce that `path` will be renamed to `name`; until `confirm`, `owns` accepts old and new content."""
         with file_errors(path):
             sha256 = _sha256(path)
         self._hashes[name] = [one for one in self._hashes.get(name, []) if one != sha256] + [sha256]
@@ -85,11 +79,7 @@ class WrittenFiles:
         self._hashes[path.name] = [*self._hashes.get(path.name, []), _WRITING_HERE]
 
     def move_user_file(self, path: Path) -> None:
-        """Rename a file at `path` to an unused name in the same folder, if this program did not write it.
-
-        Raises:
-            PoseError: If it cannot be renamed, or is a device, a pipe or a socket.
-        """
+        """Rename a file that this program did not write to an unused name beside it; PoseError if it fails."""
         if not os.path.lexists(path) or self.owns(path):
             return
         if is_special(path):
@@ -109,10 +99,7 @@ class WrittenFiles:
             self._hashes.pop(path.name, None)
 
     def save(self) -> None:
-        """Write the record of all files that still exist.
-
-        If the record cannot be written, nothing is raised; files that it lacks count as the user's and are kept.
-        """
+        """Write the record of all files that still exist; if it fails, files that it lacks count as the user's."""
         existing = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
         self._write(existing)
 

@@ -25,11 +25,7 @@ _UNIT_M = 0.001  # of 16-bit depth in a bag that states none
 
 
 def open_record3d(path: Path) -> DepthVideo:
-    """Open a recording of Record3D; its depth has the viewpoint of its colour images.
-
-    Raises:
-        PoseError: If the package `pyliblzfse` is missing, or the file is damaged.
-    """
+    """Open a Record3D recording, depth registered to colour; PoseError if damaged, or without `pyliblzfse`."""
     try:
         import liblzfse
     except ImportError as error:
@@ -87,11 +83,7 @@ def _member(path: Path, name: str, limit: int) -> bytes:
 
 
 def open_bag(path: Path) -> DepthVideo:
-    """Open the depth images of a ROS bag.
-
-    Raises:
-        PoseError: If the package `rosbags` is missing, or the bag is damaged or has no depth images.
-    """
+    """Open the depth images of a ROS bag; PoseError if it is damaged, or without `rosbags`."""
     try:
         import rosbags.highlevel  # noqa: F401
     except ImportError as error:

@@ -79,11 +79,7 @@ class _Model:
 
 
 def open_mkv(path: Path) -> DepthVideo:
-    """Open the depth track of a Matroska file; without a calibration, its viewpoint is that of the colour images.
-
-    Raises:
-        PoseError: If the file is damaged, or has no depth track.
-    """
+    """Open the depth track of a Matroska file, with colour's viewpoint by default; PoseError if damaged."""
     import av
 
     try:

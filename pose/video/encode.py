@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 
 class VideoWriter:
-    """Writer of an MP4 file (H.264, yuv420p, index at the front) from images with time stamps.
-
-    The file gets its final name at `close()`. After `abort()`, or an error inside `with`, no file is left.
-    """
+    """Writer of an MP4 file (H.264, yuv420p, index at the front), named at `close()`, or deleted on an error."""
 
     def __init__(
         self,

@@ -99,11 +99,7 @@ class GrowingVideo:
 
 
 def finish_video(part: Path, path: Path) -> None:
-    """Write an incomplete video, if it has complete fragments, to its final path, and delete the incomplete file.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write the complete fragments of an incomplete video to its final path, and delete it; PoseError if it fails."""
     try:
         end = _whole_fragments(part)
         if end == 0:

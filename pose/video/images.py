@@ -82,12 +82,7 @@ class ImageSource(Source):
     """
 
     def __init__(self, spec: str, span: Span, *, fps: float) -> None:
-        """Find the images of a folder, pattern or name, and read the first one.
-
-        Raises:
-            UsageError: If there is no image, or none inside the span.
-            PoseError: If no image can be read.
-        """
+        """Find the images, and read the first; UsageError if there is none in the span, PoseError if unreadable."""
         self.name = spec
         self.problems: list[str] = []
         self._paths = find_images(spec)

@@ -27,19 +27,11 @@ def open_source(
 ) -> Source:
     """Open a video file, a folder or glob of images, an http(s), RTSP, RTP or UDP address, or a camera number.
 
-    Args:
-        start: Time in s from the first frame of the source at which returned frames begin. Their times are unchanged.
-            None for the first frame.
-        end: Time in s from the first frame of the source before which returned frames end. None for the end.
-        image_fps: Frame rate assumed for a folder or glob of images.
-        keep: Whether to store the frames of a live source, so that `replay()` works.
-        watch: Whether only the current view matters, as for a live display. Buffered frames of a live source are then
-            dropped, and frames that change their size are not scaled to the first size.
-        stream: Number of the video stream of a file or address with several, from 0 and without covers. None for the
-            one with the largest images.
-
-    Returns:
-        The open source; use it in a `with` statement or call `close()`.
+    Use the source in a `with` statement or call `close()`. Frames from `start` to `end` s after the first one are
+    returned, with unchanged times. `image_fps` is the rate of images. `keep` stores the frames of a live source, so
+    that `replay()` works. `watch`: only the current view matters; buffered frames of a live source are dropped, and
+    frames that change their size are not scaled to the first size. `stream` is the number of the video stream, from 0
+    and without covers; default: that with the largest images.
 
     Raises:
         UsageError: If an argument is invalid.
@@ -65,11 +57,7 @@ def open_source(
 
 
 def check_source(spec: str) -> str:
-    """Check a source without connecting to it, and return its name for messages.
-
-    An address must be valid, a camera present, and a file readable: otherwise UsageError, or PoseError for a damaged
-    file.
-    """
+    """Check an address, camera or file without connecting to it; return its name. UsageError if invalid."""
     scheme, separator, _ = spec.partition("://")
     if separator and scheme.lower() in NETWORK_SCHEMES:
         return url_target(spec).display_name

@@ -48,10 +48,7 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True)
 class Colours:
-    """Colour encoding of Y, U and V.
-
-    Source of the formulas: ITU-R BT.601-7 and BT.709-6, section 3.
-    """
+    """Colour encoding of Y, U and V (ITU-R BT.601-7 and BT.709-6, section 3)."""
 
     matrix: int = BT709  # number of the colour matrix: `BT709`, `BT470BG` or `SMPTE170M`
     # Whether the range is full (0 to 255), not limited (16 to 235 for Y, 16 to 240 for U and V).

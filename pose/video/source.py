@@ -79,10 +79,7 @@ class LateFrame:
 
 
 class Source(ABC):
-    """A sequence of frames. Iterate over it once; `replay()` reads the same frames again, and `with` closes it.
-
-    After `close()`, iteration ends, even in another thread.
-    """
+    """A sequence of frames to iterate once; `replay()` reads them again, and `close()` ends iteration in any thread."""
 
     name: str  # name for messages
     info: VideoInfo  # properties of the source

@@ -58,11 +58,7 @@ def draw_bodies(canvas: Canvas, meshes: Sequence[BodyMesh]) -> None:
 
 
 def extent(mesh: BodyMesh) -> NDArray[np.float64]:
-    """Return the area that `draw_bodies` changes for a non-empty mesh.
-
-    Returns:
-        (2, 2) px, x and y of the top left corner, then of the bottom right corner.
-    """
+    """Return the area (2, 2) px, top left and bottom right corner, that `draw_bodies` changes for a non-empty mesh."""
     points = mesh.corners.reshape(-1, 2).astype(np.float64)
     return np.stack([points.min(axis=0) - 2, points.max(axis=0) + 2])
 

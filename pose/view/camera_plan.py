@@ -220,10 +220,7 @@ _CAMERA_COLOUR = (90, 98, 112)
 
 
 def cameras_section(table: Recording) -> Iterator[str]:
-    """Yield the HTML section on several cameras or a moving one; yield nothing for other results.
-
-    The result must have world coordinates.
-    """
+    """Yield the HTML section on several cameras or a moving one of a result with a world; nothing for others."""
     cameras = result_cameras(table.run)
     if table.world_info is None or table.placed is None:
         return

@@ -34,11 +34,7 @@ class Gallery:
     def add(
         self, name: str, image: U8, result: FrameResult, skeleton: Skeleton, bodies: Sequence[BodyMesh] = ()
     ) -> None:
-        """Add an image with its people. A sheet that is then full is written.
-
-        Raises:
-            PoseError: If the sheet cannot be written.
-        """
+        """Add an image with its people; a full sheet is written, with a PoseError if that fails."""
         small, scale = _within(image, CELL)
         small = small.copy() if bodies else small
         draw_bodies(draw.Canvas(small), [mesh.scaled(scale) for mesh in bodies])

@@ -330,10 +330,7 @@ def _floor_rim(view: _View) -> F32:
 
 
 def _floor_lines(view: _View) -> tuple[F32, F64]:
-    """Return lines (L, 17, 3) m a metre apart on a round floor, and how far their L x 16 parts are from its middle.
-
-    The distances (L, 16) are relative to the radius of the floor.
-    """
+    """Return lines (L, 17, 3) m a metre apart on a round floor, and the relative distances (L, 16) of their parts."""
     reach, middle = _FLOOR_REACH * view.distance, view.middle.tolist()
     parts = []
     for axis in (0, 1):

@@ -53,10 +53,7 @@ class BodyMeshes:
         return self._meshes_by_frame[result.index]
 
     def in_batches(self, results: Iterable[FrameResult]) -> Iterator[FrameResult]:
-        """Yield the results unchanged, and compute their meshes in batches of `BATCH_FRAMES` frames.
-
-        Call `of` with a result before the next result is taken; its meshes are then computed already.
-        """
+        """Yield the results unchanged, and compute their meshes for `of` in batches of `BATCH_FRAMES` frames."""
         remaining = iter(results)
         while batch := list(islice(remaining, BATCH_FRAMES)):
             self._meshes_by_frame = {}

@@ -153,22 +153,14 @@ def labels(data: SceneData, position: int) -> list[Label]:
 
 
 def check_off_screen() -> None:
-    """Check that Open3D can render without a window, in a new process, because Open3D ends the process if it cannot.
-
-    Raises:
-        PoseError: If Open3D cannot render without a window.
-    """
+    """Check in a new process, which Open3D may end, that it renders without a window; else PoseError."""
     import_open3d()
     if _probed(_PROBE).returncode != 0:
         raise PoseError(OFF_SCREEN_DRIVER)
 
 
 def check_window() -> None:
-    """Check that Open3D can open a window, in a new process, because Open3D may end the process if it cannot.
-
-    Raises:
-        PoseError: If no window can be opened.
-    """
+    """Check in a new process, which Open3D may end, that it can open a window; else PoseError."""
     import_open3d()
     if not _has_display():
         raise PoseError("no display is available for a window; render without one: --save clip.mp4")

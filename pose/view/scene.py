@@ -36,11 +36,7 @@ class DepthCloud:
         self._pose = np.eye(4) if depth.extrinsics is None else np.linalg.inv(depth.extrinsics)
 
     def at(self, position: int) -> tuple[F32, F32]:
-        """Return points (N, 3) m and their colours (N, 3), 0 to 1, at the frame with index `position`.
-
-        Raises:
-            PoseError: If the depth image is damaged.
-        """
+        """Return points (N, 3) m and colours (N, 3), 0 to 1, at frame `position`; PoseError if damaged."""
         index = self._depth.at(float(self._table.timestamps[position]))
         if index is None:
             return np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)
@@ -151,10 +147,7 @@ class SceneData:
         return len(self._people)
 
     def people(self, position: int) -> tuple[list[int], F32]:
-        """Return the track ids and the joints (P, 17, 3) m of the P people in the frame with index `position`.
-
-        Coordinates are aligned with gravity: x right, y away from the camera, z up.
-        """
+        """Return the ids and the joints (P, 17, 3) m, aligned with gravity, of the people in frame `position`."""
         return self._people[position]
 
     def position_at(self, time: float) -> int:
@@ -205,11 +198,7 @@ def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
 
 
 def camera_lines(cameras: Sequence[SceneCamera]) -> tuple[F32, I64]:
-    """Return the lines of pyramids from the cameras' centres to the corners of their images.
-
-    Returns:
-        Points (N, 3) m, and the indices (M, 2) of the points that each line connects.
-    """
+    """Return points (N, 3) m and index pairs (M, 2) of the pyramids from the cameras to the corners of their images."""
     pairs = np.array([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (2, 3), (3, 4), (4, 1)])
     points = [np.concatenate([camera.centre[None], camera.corners]) for camera in cameras]
     steps = 5 * np.arange(len(cameras))[:, None, None]

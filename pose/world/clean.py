@@ -274,16 +274,11 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps) -> Clean
 
 
 def fill_gaps(person: Person, frames: F64) -> tuple[Person, Flags]:
-    """Fill the short gaps of a person.
+    """Fill the short gaps of a person at the times (F,) s of the video's frames.
 
-    Joints and root are interpolated linearly; sigma is the larger of the two at the ends of the gap. Filled joints
-    have score 0. Longer gaps, and the time before the first and after the last frame of the person, are not filled.
-
-    Args:
-        frames: (F,) s, times of the video's frames.
-
-    Returns:
-        The person in T' frames, including filled ones, and (T',) whether each frame was filled.
+    Joints and root are interpolated linearly; sigma is the larger of the two at the ends of the gap. Filled joints have
+    score 0. Longer gaps, and the time before the first and after the last frame of the person, are not filled. Returns
+    the person in T' frames, and (T',) whether each was filled.
     """
     times = person.times
     after = np.searchsorted(times, frames)

@@ -48,12 +48,8 @@ def view_axes(places: F64, cameras: F64) -> F64:
 def path_correction(ankles: F64, standing: Flags, times: F64, axes: F64 | None = None) -> F64:
     """Return the correction (T, 3) m in the world of the body's position that keeps standing feet in place.
 
-    Args:
-        ankles: (T, 2, 3) m.
-        standing: (T, 2) whether each foot stands.
-        times: (T,) s.
-        axes: (T, 3, 3) slowly varying axes as rows, such as those of `view_axes`, to which `FOOT_LOCK.path_sigma_m`
-            refers; None: those of the world.
+    `ankles` are (T, 2, 3) m, `standing` (T, 2). `axes` (T, 3, 3) vary slowly and have rows such as those of
+    `view_axes`, to which `FOOT_LOCK.path_sigma_m` refers; by default those of the world.
     """
     if axes is not None:
         middle = (axes[1:] + axes[:-1]) / 2

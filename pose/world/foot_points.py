@@ -47,10 +47,7 @@ DEFAULT_SHAPE = FootShape()
 
 
 def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
-    """Return joint indices (2, 3) in a 2D skeleton: ankle, heel and toe of the left and right foot.
-
-    None if the skeleton has no heels or no toes.
-    """
+    """Return indices (2, 3) of ankle, heel and toe of left and right foot; None if a skeleton lacks heels or toes."""
     rows = []
     for side in ("left", "right"):
         toe = next((name for part in _TOES if (name := f"{side}_{part}") in skeleton.names), None)

@@ -18,11 +18,7 @@ MAX_PITCH_DEGREES, MAX_ROLL_DEGREES = 90.0, 180.0
 
 
 def check_heights(heights: Mapping[int | None, float]) -> None:
-    """Check body heights in m by track id; the key None stands for all people.
-
-    Raises:
-        UsageError: If a key is not an id, or a height is not a number in the range of human heights.
-    """
+    """Check body heights in m by track id, None for all; UsageError if out of the human range."""
     if not isinstance(heights, Mapping):
         raise UsageError(f"heights: expected a mapping from ids to metres, got {type(heights).__name__}")
     for person, metres in heights.items():
@@ -140,11 +136,7 @@ class Corrections:
         )
 
     def with_contacts(self, person: int, times: F64, contacts: Flags, probability: F64) -> Flags:
-        """Apply the contacts of a person at times (T,) to `contacts` and `probability`, (T, 2) each, in place.
-
-        Returns:
-            (T, 2) where the contacts are given.
-        """
+        """Apply a person's contacts at times (T,) to `contacts` and `probability` (T, 2) in place; return where."""
         given = np.zeros(contacts.shape, bool)
         for one in self.contacts:
             if one.person == person:

@@ -31,11 +31,7 @@ def scaled_stature(own: float, scale: float) -> float:
 
 
 def scale_to(height: float, own: float) -> float:
-    """Return the factor for joints and root that changes the height from `own` to `height`, both in m.
-
-    `stature` adds constants above the head joint and below the ankle. The factor therefore applies to the remaining
-    height.
-    """
+    """Return the factor for joints and root that changes the height in m from `own`, apart from constants."""
     fixed = SIZE.ankle_height_m + SIZE.crown_height_m
     return (height - fixed) / (own - fixed) if own > fixed else 1.0  # no bones to scale
 

@@ -120,14 +120,7 @@ class LiveGround:
     """Estimate of the scene of one camera, from all recently seen people; `found_by` is 'unknown' at first."""
 
     def __init__(self, up: F64 | None, *, camera_known: bool, measured: bool = False, background: bool = False) -> None:
-        """Start without people.
-
-        Args:
-            up: (3,) vector opposite to gravity in camera axes; None estimates it.
-            camera_known: Whether the focal length is known.
-            measured: Whether several cameras measure sizes and distances.
-            background: Whether to solve in a thread.
-        """
+        """Start without people; `up` (3,), the focal length, or sizes and distances (`measured`) may be known."""
         self._measured = measured
         self._solver = SceneSolver(up, measured=measured, background=background)
         self._focal_known = camera_known or measured

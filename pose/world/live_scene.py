@@ -66,13 +66,7 @@ class SceneSolver:
     """Solver of the scene, one solution at a time."""
 
     def __init__(self, up: F64 | None, *, measured: bool, background: bool) -> None:
-        """Start without a solution.
-
-        Args:
-            up: (3,) vertical; None estimates it.
-            measured: Whether several cameras measure sizes and distances, so that only the vertical is unknown.
-            background: Whether solutions are computed in a thread instead of at once.
-        """
+        """Start without a solution; `up` (3,) and `measured` sizes are known, `background` computes in a thread."""
         self._up, self._measured, self._background = up, measured, background
         self._thread: threading.Thread | None = None
         self._found: Ground | None = None
@@ -96,14 +90,9 @@ class SceneSolver:
         focal_known: bool,
         before: World | None,
     ) -> None:
-        """Start a solution.
+        """Start a solution for the sizes of people with the ids `now`, from these and people who have left.
 
-        Args:
-            people: People, also those who have left.
-            now: Ids of people whose size is needed.
-            lines: Line segments of the background.
-            focal_known: Whether the focal length is known.
-            before: World that is kept unless the new vertical is at least as certain; None without one.
+        The world `before` is kept unless the new vertical is at least as certain.
         """
         chosen = sorted(people, key=lambda n: (n not in now, -len(people[n].poses)))[: max(_MAX_PEOPLE, len(now))]
         works = {number: people[number].work() for number in chosen}

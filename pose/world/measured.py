@@ -113,13 +113,7 @@ class MeasuredPerson:
         return near, np.asarray(np.abs(self.times[near] - times) < 1e-4)
 
     def fused(self, times: F64, depth: F64, variance: F64) -> tuple[F64, F64]:
-        """Return depths (T,) m and their variances, each the mean of an estimate and a measurement by their precisions.
-
-        Args:
-            times: (T,) s.
-            depth: (T,) m, estimated depths of the pelvis.
-            variance: (T,) m^2, of these.
-        """
+        """Return depths (T,) m and variances: means of estimates and measurements, weighted by their precisions."""
         near, known = self._rows(times)
         weight = np.where(known, 1 / self.sigma[near] ** 2, 0.0)
         total = 1 / variance + weight

@@ -110,10 +110,7 @@ class SeenPeople(Mapping[int, Person]):
         return found if left_out is None else found[~np.isin(found["times"], list(left_out))]
 
     def gather(self, results: Iterable[FrameResult]) -> None:
-        """Add all results of the run in order; at first, every track is one person.
-
-        The results of a `ResultStore` are not copied.
-        """
+        """Add all results of the run in order, without copies of a `ResultStore`; each track is one person."""
         if isinstance(results, ResultStore):
             self._stored = results
         else:

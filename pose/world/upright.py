@@ -72,10 +72,7 @@ class CausalWorld:
 
 
 class Upright:
-    """Positions of people in the 3D view.
-
-    They are the world positions of a result, if it has any. Otherwise a `CausalWorld` estimates them.
-    """
+    """Positions of people in the 3D view: those in the world of a result, or a `CausalWorld`'s estimates."""
 
     def __init__(self, up: F64 | None = None) -> None:
         """Start without people; `up` (3,) is the vertical in the camera frame, None estimates it."""

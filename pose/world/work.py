@@ -75,12 +75,7 @@ def all_at(cutoff_hz: float) -> Cutoffs:
 
 
 def find_cutoffs(person: Person, parts: Sequence[slice]) -> Cutoffs:
-    """Choose the cut-off frequency of each joint group, and of the path, by residual analysis.
-
-    Args:
-        person: The motion before smoothing.
-        parts: Stretches of it without long gaps.
-    """
+    """Choose cut-off frequencies of joint groups and path from the residuals of `parts` without long gaps."""
     found = {name: _cutoff(person.joints[:, joints], person.times, parts) for name, joints in GROUPS.items()}
     return Cutoffs(**found, path=SMOOTH.min_cutoff_hz)
 
@@ -128,10 +123,7 @@ def _cutoff(values: F64, times: F64, parts: Sequence[slice]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One person in T frames, including filled ones, in the axes of the camera or of its path.
-
-    Numbers are float64 in memory; temporary files have the declared types.
-    """
+    """One person in T frames, including filled ones, in the axes of the camera or of its path; float64 in memory."""
 
     bones: F64  # (16,) m, bone lengths
     height: float  # body height, m

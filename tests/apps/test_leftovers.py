@@ -1,6 +1,7 @@
-"""Nothing hidden is left by killed workers, signals and full disks."""
+"""Nothing hidden is left by killed workers, signals and full disks; incomplete results give way to complete ones."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pose_apps.batch.command import _remove_leftovers
+from pose_apps.support.outputs import UNFINISHED, plan_outputs
 
 from pose.errors import PoseError
 from pose.utils.whole_file import WholeFile
@@ -78,3 +80,25 @@ def test_signals_remove_hidden_files_of_every_command(tmp_path, name, ignored):
         process.send_signal(getattr(signal, name))
         assert process.wait(60) == 130
     assert list(tmp_path.iterdir()) == []
+
+
+def settled(folder, content: str, complete: bool) -> None:
+    outputs = plan_outputs("clip.mp4", str(folder), "json", overlay=False)
+    with outputs.ready_folder() as written:
+        text = json.dumps({"frames": [content]})[:-1] + f',\n"complete": {str(complete).lower()}}}\n'
+        written.files["json"].write_text(text)
+        outputs.settle(written, complete=complete)
+
+
+def content_of(path) -> str:
+    return json.loads(path.read_text())["frames"][0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_incomplete_result_replaces_only_an_incomplete_one(tmp_path, first):
+    settled(tmp_path, "first", first)
+    settled(tmp_path, "second", False)
+    assert content_of(tmp_path / "poses.json") == ("first" if first else "second")
+    assert (tmp_path / UNFINISHED / "poses.json").exists() == first
+    settled(tmp_path, "third", True)
+    assert content_of(tmp_path / "poses.json") == "third"

@@ -1,5 +1,6 @@
-"""`pose-run --depth`: depth images beside a colour video, as a user calls it."""
+"""`pose-run` with --depth, --body and --analyse, as a user calls it."""
 
+import csv
 import json
 
 import cv2
@@ -7,8 +8,10 @@ import numpy as np
 import pytest
 from command_errors import error_line
 from pose_apps.run import main
+from short_clips import beginning
 
 from pose import Pipeline
+from pose.video import open_source
 
 
 @pytest.fixture
@@ -57,3 +60,50 @@ def test_depth_images_set_camera_and_distance(depth, shared, tmp_path, capsys):
 def test_wrong_uses_end_in_one_line(words, message, tmp_path, capsys):
     assert main([str(tmp_path / "clip.mp4"), *words]) == 2
     assert message in error_line(capsys)
+
+
+def test_body_option_draws_bodies_in_the_overlay(videos, tmp_path, tiny_lifter, capsys):
+    clip = beginning(videos / "dance.mp4", tmp_path / "clip.mp4", 0.2)
+    drawn = []
+    for name, words in (("plain", []), ("bodies", ["--body"])):
+        common = [str(clip), "--formats", "overlay", "--inset", "off", "--lifter", str(tiny_lifter), "--quiet"]
+        assert main([*common, *words, "--out", str(tmp_path / name)]) == 0
+        with open_source(str(tmp_path / name / "overlay.mp4")) as source:
+            drawn.append(np.stack([frame.image.astype(int) for frame in source]))
+    assert drawn[0].shape == drawn[1].shape
+    changed = (np.abs(drawn[0] - drawn[1]).max(axis=3) > 40).mean(axis=(1, 2))
+    assert (changed > 0.02).all(), "a body in every frame"
+    assert (changed < 0.5).all()
+
+
+def test_body_option_is_rejected_with_several_cameras(capsys):
+    assert main(["left.mp4", "right.mp4", "--body"]) == 2
+    assert "body: not supported with several cameras" in capsys.readouterr().err
+
+
+@pytest.fixture
+def arguments(videos, at_hand, tiny_lifter, tmp_path):
+    clip = [str(videos / "dance.mp4"), "--out", str(tmp_path), "--end", "0.8", "--lifter", str(tiny_lifter)]
+    return [*clip, "--no-overlay", "--formats", "json", "--quiet"]
+
+
+def test_analysis_tables_are_removed_by_a_run_without_them(arguments, tmp_path):
+    assert main([*arguments, "--analyse", "--height", "1.75"]) == 0
+    with (tmp_path / "analysis-omissions.csv").open() as file:
+        reasons = {row["group"]: row["reason"] for row in csv.DictReader(file)}
+    assert reasons["gait"] == "no walk of two strides or more"
+    assert (tmp_path / "poses.npz").exists(), "the tables are made of it, whatever formats were asked for"
+    assert main([*arguments, "--overwrite"]) == 0
+    assert not list(tmp_path.glob("analysis*")), "figures of another run stay beside no result"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--no-world"], "--analyse: needs world coordinates; leave out --no-world"),
+        (["--stills"], "--analyse: not available for single images, which show no movement"),
+    ],
+)
+def test_analyse_is_rejected_without_world_or_time(arguments, words, message, capsys):
+    assert main([*arguments, "--analyse", *words]) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"

@@ -56,16 +56,6 @@ def test_overwrite_removes_earlier_exports(arguments, tmp_path, capsys):
     assert not old.exists(), "files of two runs side by side belong to neither"
 
 
-def test_overwrite_removes_the_exports_of_the_older_result(arguments, tmp_path):
-    out = tmp_path / "out"
-    assert main([*arguments, "--formats", "npz,csv,trc,coco", "--quiet"]) == 0
-    before = {path.name for path in out.iterdir()}
-    assert {"poses.csv", "poses.npz", "poses-person1.trc"} < before
-    (out / "poses-person9.bvh").write_text("mine")
-    assert main([*arguments, "--formats", "npz", "--overwrite", "--quiet"]) == 0
-    assert {path.name for path in out.iterdir()} == {"poses.npz", "poses-person9.bvh", RECORD}
-
-
 def test_user_files_survive_overwrite(arguments, tmp_path, capsys):
     out = tmp_path / "out"
     assert main([*arguments, "--quiet"]) == 0

@@ -1,11 +1,14 @@
-"""Virtual cameras: proper rotations, people in front of them and mostly in the image, projection equal to pose's."""
+"""Virtual cameras: proper rotations, people in front of them and mostly in the image, and people before a fixed one."""
 
 import numpy as np
 import pytest
 from motion import waving_clip
 from pose_datasets import filming
+from pose_datasets.mocap import load_source
 
+from benchmarks.common.views import MAX_PIECE_FRAMES, fixed_views
 from pose.structures.camera import project
+from pose.structures.skeletons import get_skeleton, to_h36m17
 
 
 @pytest.fixture(scope="module")
@@ -17,15 +20,11 @@ def scene():
     return points, times, filming.random_cameras(np.random.default_rng(3), points, times)
 
 
-def test_people_are_in_front_of_the_camera(scene):
-    points, _, view = scene
-    assert view.to_camera(points)[..., 2].min() > 0.34
-
-
-def test_the_image_is_upright_and_not_mirrored(scene):
+def test_people_are_in_front_of_the_camera_upright_and_not_mirrored(scene):
     """Of someone who faces the camera, the left hand is at the right; heads are above feet when the camera is level."""
     points, _, view = scene
     seen = view.to_camera(points)
+    assert seen[..., 2].min() > 0.34
     level = np.abs(view.rotation[:, 0, 1, 1] + 1) < 0.05  # the camera's down is the world's
     assert level.sum() > 10
     assert (seen[level, 0, 10, 1] < seen[level, 0, 3, 1]).all()
@@ -82,3 +81,38 @@ def test_cameras_at_chest_height_stand_around_the_people(scene):
     np.testing.assert_array_equal(view.centre, view.centre[:, :1].repeat(view.centre.shape[1], axis=1))
     pixels = filming.project_batch(view.to_camera(points), view.intrinsics)
     assert ((pixels > 0) & (pixels < 2048)).all(axis=(1, 2, 3)).mean() > 0.8
+
+
+@pytest.fixture(scope="module")
+def clips(shared, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mocap")
+    (folder / "07.zip").symlink_to(shared / "mocap" / "cmu" / "07.zip")
+    return load_source(folder)
+
+
+def test_exact_views_project_the_world(clips):
+    for view in fixed_views(clips, detector=False)[:3]:
+        joints = view.camera_joints
+        np.testing.assert_allclose(project(joints, view.seen.camera.matrix), view.seen.keypoints, atol=0.05)
+        np.testing.assert_allclose(joints @ view.rotation + view.centre, view.joints, atol=1e-4)
+        inside = (view.seen.keypoints > 0) & (view.seen.keypoints < np.array(view.seen.camera.size))
+        assert inside.mean() > 0.98
+        assert len(view.seen) <= MAX_PIECE_FRAMES
+        assert view.up[1] < -0.6
+        assert view.centre[1] > 0.2
+
+
+def test_detected_views_have_errors(clips):
+    exact, seen = fixed_views(clips, detector=False)[0], fixed_views(clips, detector=True)[0]
+    np.testing.assert_array_equal(exact.centre, seen.centre)
+    pixels, scores = to_h36m17(seen.seen.keypoints, seen.seen.scores, get_skeleton(seen.seen.skeleton))
+    error = np.linalg.norm(pixels - exact.seen.keypoints, axis=-1)[:, [2, 3, 5, 6, 12, 13]]
+    shown = scores[:, [2, 3, 5, 6, 12, 13]] > 0
+    size = np.ptp(exact.seen.keypoints[..., 1], axis=1).mean()
+    assert 0.005 < np.median(error[shown]) / size < 0.05
+
+
+def test_fixed_view_chunks_are_independent(clips):
+    all_of_them, some = fixed_views(clips, detector=True), fixed_views(clips[2:4], detector=True)
+    same = next(view for view in all_of_them if view.name == some[0].name)
+    np.testing.assert_array_equal(same.seen.keypoints, some[0].seen.keypoints)

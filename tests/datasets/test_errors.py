@@ -7,6 +7,15 @@ import pytest
 import yaml
 from motion import waving_clip
 from pose_datasets import errors
+from pose_datasets.training import (
+    _FRACTIONS,
+    _NETWORK_SCORES,
+    _SIMULATED_SCORES,
+    CHANGES,
+    NETWORKS,
+    apply_dialect,
+    level,
+)
 
 from pose.utils.presets import presets_folder
 
@@ -29,12 +38,6 @@ def detect(rng, **config):
     pixels, times, size, depth = scene()
     keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, replace(NONE, **config))
     return (keypoints - pixels) / errors.person_size(pixels)[..., None], scores
-
-
-def test_no_errors_returns_the_truth(rng):
-    error, scores = detect(rng)
-    assert np.abs(error).max() == 0
-    assert scores.min() > 0
 
 
 def test_left_right_swaps_affect_whole_limbs_in_bursts(rng):
@@ -137,3 +140,25 @@ def test_derived_joints_follow_their_sources(rng):
     np.testing.assert_array_equal(scores, expected_scores)
     known = scores > 0
     np.testing.assert_allclose(keypoints[known], expected[known], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [*CHANGES, *NETWORKS])
+def test_score_mapping_keeps_zeros_and_stays_in_range(name, rng):
+    scores = rng.uniform(0.02, 1, (3, 40, 17)).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.2] = 0
+    said = apply_dialect({**CHANGES, **NETWORKS}[name], scores)
+    assert said.dtype == np.float32
+    assert ((said == 0) == (scores == 0)).all()
+    assert said.max() <= 1
+
+
+@pytest.mark.parametrize("name", _NETWORK_SCORES)
+def test_score_mapping_matches_the_network_and_keeps_order(name, rng):
+    ours = np.interp(rng.random(20000), _FRACTIONS, _SIMULATED_SCORES).astype(np.float32)  # distributed as ours are
+    said = apply_dialect(NETWORKS[name], ours)
+    np.testing.assert_allclose(np.quantile(said, _FRACTIONS[1:-1]), _NETWORK_SCORES[name][1:-1], atol=0.03)
+    assert (np.diff(said[np.argsort(ours)]) >= -1e-6).all()
+
+
+def test_constant_score_level_is_one_number():
+    assert apply_dialect(level(0.7), np.float32([0, 0.2, 1])).tolist() == pytest.approx([0, 0.7, 0.7])

@@ -4,9 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from marker_person import FPS, marker_person
+from marker_person import FPS, LEG, marker_person
 from pose_apps import prepare
 from pose_datasets import marker_files, markers, mocap
+from pose_datasets.mapping import POINTS
+from pose_datasets.markers import plausibility
 
 from pose.errors import PoseError
 
@@ -201,3 +203,65 @@ def test_recording_without_standing_is_rejected(seen, tmp_path):
     write_trc(tmp_path / "a.trc", turned)
     with pytest.raises(PoseError, match="cannot determine the vertical axis"):
         marker_files.load_markers(tmp_path)
+
+
+def errors(found, truth):
+    """Point -> mean distance, mm."""
+    return dict(zip(POINTS, 1000 * np.linalg.norm(found - truth, axis=-1).mean(axis=0), strict=True))
+
+
+def test_known_joints_are_recovered_from_markers():
+    seen, truth = marker_person()
+    wrong = errors(markers.joint_centres(seen), truth)
+    assert max(wrong.values()) < 12
+    assert max(wrong[p] for p in ("pelvis", "left_hip", "right_hip", "thorax", "spine", "nose", "ears", "head")) < 6
+
+
+def test_motion_moves_a_hip_that_the_regression_misses_and_no_farther_than_anatomy_allows():
+    seen, truth = marker_person(hip_off=(0.0, -0.03, 0.0))
+    wrong = errors(markers.joint_centres(seen), truth)
+    assert 10 < wrong["left_hip"] < 24
+    assert wrong["left_hip"] == pytest.approx(wrong["right_hip"], abs=0.5)
+
+
+@pytest.mark.parametrize("rigid", [True, False])
+def test_bone_lengths_are_constant_only_where_asked(rigid):
+    seen, _ = marker_person()
+    rng = np.random.default_rng(1)
+    points = markers.joint_centres(seen + rng.normal(0, 0.003, seen.shape), rigid=rigid)
+    for near, far in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist")):
+        lengths = [
+            np.linalg.norm(points[:, POINTS.index(f"{s}_{far}")] - points[:, POINTS.index(f"{s}_{near}")], axis=-1)
+            for s in ("left", "right")
+        ]
+        assert (np.std(lengths) < 1e-9) == rigid
+        assert np.std(lengths) < 0.01
+
+
+def test_lost_marker_invalidates_only_its_frames():
+    seen, _ = marker_person()
+    broken = seen.copy()
+    broken[100:120, markers.MARKERS.index("LKNE")] = np.nan
+    broken[200:220, markers.MARKERS.index("LFIN")] = np.nan  # no joint needs it
+    points = markers.joint_centres(broken)
+    assert np.isnan(points[100:120]).all()
+    kept = np.r_[0:100, 120 : len(seen)]
+    np.testing.assert_allclose(points[kept], markers.joint_centres(seen)[kept], atol=2e-3)
+
+
+def test_known_marker_deviations_are_found():
+    seen, truth = marker_person(hip_off=(0.0, -0.02, 0.0))
+    truth = truth.copy()
+    shin = POINTS.index("left_ankle"), POINTS.index("left_knee")
+    direction = (truth[:, shin[0]] - truth[:, shin[1]]) / 0.4
+    longer = np.where(np.arange(len(truth)) % 2, 0.03, 0.01)  # 20 ± 10 mm
+    truth[:, shin[0]] += longer[:, None] * direction
+    truth[::7] = np.nan
+    found = plausibility(seen, truth)
+    assert found.bones["shin"] == pytest.approx(0.01, abs=1e-4)
+    assert found.bones["thigh"] == pytest.approx(0, abs=1e-9)
+    assert found.sides == pytest.approx(0.02 / 0.41, rel=0.3)
+    leg = markers._leg_length({name: seen[:, i] for i, name in enumerate(markers.MARKERS)})
+    expected = np.linalg.norm(markers.hip_regression(LEG) + np.array([0, -0.02, 0]) - markers.hip_regression(leg))
+    assert found.hips == pytest.approx(expected, abs=1e-3)
+    assert str(found).startswith("bones vary by (mm) thigh 0, shin 10, ")

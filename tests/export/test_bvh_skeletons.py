@@ -188,12 +188,6 @@ def test_option_applies_to_bvh_only(recorded, tmp_path, capsys):
     assert convert([str(tmp_path / "x.npz"), "--to", "bvh", "--bvh-skeleton", "lafan"]) == 2
 
 
-def test_the_plain_skeleton_is_as_before(recorded, tmp_path):
-    recording, _ = recorded(5)
-    (made,) = export(recording, ["bvh"], tmp_path, "plain")
-    assert read_bvh(made.path)[0][:2] == ["pelvis", "left_hip"]
-
-
 @pytest.mark.parametrize(
     ("name", "first"), [("blender", "f_index.01.L"), ("mixamo", "mixamorig:LeftHandIndex1"), ("unreal", "index_01_l")]
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sensor_motion import motion
 
 from pose.errors import PoseError
 from pose.lifting import exchange
@@ -16,6 +17,9 @@ from pose.lifting.load import load_lifter
 from pose.lifting.model import LifterNetwork
 from pose.lifting.onnx_lifter import OnnxLifter
 from pose.lifting.predict import Lifter, split_outputs
+from pose.lifting.sensor.features import describe, restore
+from pose.lifting.sensor.network import SensorNetwork, export_sensor
+from pose.lifting.sensor.runtime import SensorCorrector
 from pose.lifting.step import RecurrentCore, StreamStep, WindowedCore
 from pose.lifting.stream import LifterStream
 from pose.lifting.torch_lifter import TorchLifter
@@ -202,3 +206,38 @@ def test_failed_export_leaves_no_file(tmp_path, monkeypatch):
     with pytest.raises(PoseError, match="not written, its outputs differ"):
         export_lifter(network_of(), "torchscript", tmp_path / "lifter.ts")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def sensor(tmp_path_factory):
+    """A network with random corrections of centimetres, and its exported file: here, where the exporter is loaded."""
+    torch.manual_seed(3)
+    network = SensorNetwork(LifterConfig(dim=16, depth=1, heads=2, expansion=1, window=24, hop=12)).eval()
+    torch.nn.init.normal_(network.head.weight, std=0.005)
+    path = tmp_path_factory.mktemp("sensor") / "sensor.onnx"
+    export_sensor(network, path)
+    return network, path
+
+
+def test_exported_sensor_network_equals_the_network(sensor):
+    network, path = sensor
+    joints, times = motion(frames=20)  # one window
+    scores = np.ones(joints.shape[:3])
+    features, view = describe(joints, scores, times, np.array([True]))
+    with torch.inference_mode():
+        corrections, sigma = network(torch.from_numpy(features), torch.from_numpy(times))
+    found, spread = SensorCorrector(path).correct(joints[0], scores[0], times[0], kinect=True)
+    np.testing.assert_allclose(found, restore(view, corrections.numpy())[0], atol=1e-4)
+    np.testing.assert_allclose(spread, sigma.numpy()[0], rtol=1e-3)
+
+
+def test_long_recordings_of_sensors_with_gaps_keep_their_frames(sensor):
+    joints, times = motion(frames=130)
+    times = times[0] + np.where(np.arange(130) < 60, 0, 2.0) + np.where(np.arange(130) < 126, 0, 2.0)
+    scores = np.ones((130, 17))
+    scores[70:75, 6] = 0
+    found, sigma = SensorCorrector(sensor[1]).correct(joints[0], scores, times, kinect=False)
+    assert np.isfinite(found).all()
+    assert (sigma > 0).all()
+    assert np.linalg.norm(found - joints[0], axis=-1).max() < 0.2
+    np.testing.assert_array_equal(found[126:], joints[0, 126:])  # too short for the network

@@ -1,13 +1,20 @@
-"""What networks get: NumPy's way against plain formulas, and torch's way, for GPUs, against NumPy's, on the CPU."""
+"""What networks get, and their runtimes: plain formulas, fewer outputs, devices and precisions."""
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pose_detectors.rtmdet import MEAN_BGR, STD_BGR, RTMDetDetector
 from pose_detectors.yolox import YoloXDetector
 
+from pose.errors import PoseError
 from pose.networks import crops
+from pose.networks.crops import box_iou
 from pose.networks.input import NetworkInput, shared_uploads, upload
+from pose.networks.letterbox import GREY, letterbox, suppress
+from pose.networks.litert import LiteRTModel
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import StageOptions
 from pose.networks.yolo import YoloOnnx
@@ -126,3 +133,120 @@ def test_device_yolo_equals_cpu(weights_dir, pictures):
     # The file computes in 8 bits: a grey level's difference can move an edge by one of its steps, some px.
     assert crops.box_iou(by_numpy.xyxy, by_torch.xyxy).max(axis=1).min() > 0.95
     assert np.median(np.abs(by_numpy.keypoints - by_torch.keypoints)) < 1
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize(("width", "height"), [(64, 64), (100, 30), (31, 97), (7, 200), (1, 1)])
+def test_letterbox_round_trips_the_corners(width, height, centred):
+    image = np.full((height, width, 3), 7, np.uint8)
+    canvas, fit = letterbox(image, (64, 64), centred=centred)
+    assert canvas.shape == (64, 64, 3)
+    rows, columns = np.nonzero((canvas == 7).all(axis=2))
+    inside = np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1], np.float32)
+    np.testing.assert_allclose(fit.boxes_to_image(inside[None])[0], [0, 0, width, height], atol=1e-3)
+    assert max(inside[2] - inside[0], inside[3] - inside[1]) == 64
+    outside = np.ones((64, 64), bool)
+    outside[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1] = False
+    assert (canvas[outside] == GREY).all()
+    if not centred:
+        assert inside[:2].tolist() == [0, 0]
+    else:
+        left_over = np.array([inside[0], 64 - inside[2], inside[1], 64 - inside[3]]).reshape(2, 2)
+        assert np.isin(left_over[:, 1] - left_over[:, 0], [0, 1]).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
+def test_nms_keeps_the_best_of_overlapping_boxes(seed, overlap):
+    random = np.random.default_rng(seed)
+    corners = random.uniform(0, 20, size=(30, 2))
+    xyxy = np.concatenate([corners, corners + random.uniform(1, 15, size=(30, 2))], axis=1).astype(np.float32)
+    scores = random.permutation(30).astype(np.float32) / 30
+    kept = suppress(xyxy, scores, overlap)
+    assert (np.diff(scores[kept]) < 0).all()
+    among = box_iou(xyxy[kept], xyxy[kept]) - np.eye(len(kept))
+    assert (among <= overlap).all()
+    for gone in set(range(30)) - set(kept.tolist()):
+        better = kept[scores[kept] > scores[gone]]
+        assert (box_iou(xyxy[better], xyxy[[gone]]) > overlap).any()
+
+
+@pytest.mark.parametrize("outputs", [(0, 1, 3), (3,), (2, 0), (0, 1, 2, 3, 4)])
+def test_earlier_outputs_are_not_overwritten(weights_dir, rng, outputs):
+    path = weights_dir / "blazepose-landmark-lite.tflite"
+    whole, part = LiteRTModel(path, 1), LiteRTModel(path, 1, outputs)
+    whole.input()[:] = part.input()[:] = rng.random((1, 256, 256, 3), np.float32)
+    everything = [output.copy() for output in whole.run()]
+    kept = [output.copy() for output in part.run()]
+    assert len(kept) == len(outputs)
+    for position, values in zip(outputs, kept, strict=True):
+        np.testing.assert_array_equal(values, everything[position])
+
+
+def test_missing_model_file_is_named(tmp_path):
+    with pytest.raises(PoseError, match=r"nothing\.tflite: No such file"):
+        LiteRTModel(tmp_path / "nothing.tflite", 1)
+
+
+@pytest.mark.parametrize("length", [0, 3, 100, 5000])
+@pytest.mark.parametrize("outputs", [None, (0,)])
+def test_truncated_model_file_is_named(weights_dir, tmp_path, length, outputs):
+    path = tmp_path / "cut.tflite"
+    path.write_bytes((weights_dir / "blazepose-landmark-lite.tflite").read_bytes()[:length])
+    with pytest.raises(PoseError, match=r"cut\.tflite: not a readable LiteRT model"):
+        LiteRTModel(path, 1, outputs)
+
+
+HAS_CUDA = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+
+
+@pytest.fixture(scope="module")
+def yolox(weights_dir):
+    return OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cpu", threads=1))
+
+
+def test_session_reads_input_metadata(yolox, weights_dir):
+    assert yolox.device == "cpu"
+    assert (yolox.shape, yolox.batch, yolox.dtype) == ((1, 3, 416, 416), 1, np.float32)
+    free = OnnxNetwork(weights_dir / "rtmdet-nano-person-320.onnx", StageOptions(threads=1))
+    assert free.shape == (None, 3, None, None)
+    assert free.batch is None
+    assert OnnxNetwork(weights_dir / "yolo26n-pose-256-int8.onnx", StageOptions(threads=1)).metadata["task"] == "pose"
+
+
+def test_fixed_batch_model_is_run_per_sample(yolox, rng):
+    samples = rng.uniform(0, 255, size=(3, 3, 416, 416)).astype(np.float32)
+    together = yolox.run(samples)[0]
+    assert together.shape == (3, 3549, 85)
+    for row, sample in zip(together, samples, strict=True):
+        np.testing.assert_array_equal(row, yolox.run(sample[None])[0][0])
+
+
+@pytest.mark.skipif(HAS_CUDA, reason="this ONNX Runtime can use CUDA")
+def test_unavailable_cuda_is_rejected(weights_dir):
+    with pytest.raises(PoseError, match="device: cuda was requested, but this ONNX Runtime is a CPU build"):
+        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda"))
+
+
+def test_failing_cuda_provider_is_rejected(weights_dir, monkeypatch):
+    """A build with CUDA whose libraries or driver are missing: ONNX Runtime would go on on the CPU."""
+    if HAS_CUDA and OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx").device == "cuda":
+        assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda")).device == "cuda"
+        return
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
+    opened = onnxruntime.InferenceSession
+
+    def on_the_cpu(path, options, providers):
+        assert providers == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+        return opened(path, options, providers=["CPUExecutionProvider"])
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", on_the_cpu)
+    with pytest.raises(PoseError, match="ONNX Runtime cannot start CUDA for yolox-nano-coco-416"):
+        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda"))
+    assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="auto")).device == "cpu"
+
+
+def test_invalid_network_file_is_named(tmp_path):
+    (tmp_path / "broken.onnx").write_bytes(b"not a network")
+    with pytest.raises(PoseError, match=r"broken\.onnx: not a readable ONNX model"):
+        OnnxNetwork(tmp_path / "broken.onnx")

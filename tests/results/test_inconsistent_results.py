@@ -1,14 +1,17 @@
-"""Results that contradict themselves are one line, whichever command reads them."""
+"""Results that contradict themselves, lie or are damaged anywhere are one line or are read."""
 
 import json
 import warnings
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from mutations import quick_and_long, try_mutations
 from pose_apps.convert import main as convert
+from pose_apps.support.world import read_intrinsics
 from pose_fakes import random_result, run_info, seen_result
 
-from pose.errors import PoseError
+from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
 from pose.results import NpzWriter, load_poses
 from pose.structures.skeletons import H36M17
@@ -123,9 +126,8 @@ def test_unknown_values_of_a_run_are_read(tmp_path, rng):
     assert np.isnan(table.keypoints[2]).all()
 
 
-@pytest.mark.parametrize("formats", [*TEXT_FORMATS])
 @pytest.mark.parametrize("case", ["flat", "huge", "point", "not known", "one frame"])
-def test_degenerate_bodies_are_exported_without_warnings(arrays, tmp_path, formats, case):
+def test_degenerate_bodies_are_exported_without_warnings(arrays, tmp_path, case):
     odd = {
         "flat": lambda: changed(arrays, "joints3d", lambda a: a * (1, 0, 0)),
         "huge": lambda: changed(arrays, "joints3d", lambda a: a * 1e6),
@@ -141,5 +143,101 @@ def test_degenerate_bodies_are_exported_without_warnings(arrays, tmp_path, forma
     np.savez(tmp_path / "a.npz", **odd)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        status = convert([str(tmp_path / "a.npz"), "--to", formats, "--quiet"])
-    assert status == (1 if case == "not known" and FORMATS[formats].__class__.__name__ == "PersonFormat" else 0)
+        for formats in TEXT_FORMATS if case == "not known" else [",".join(TEXT_FORMATS)]:
+            status = convert([str(tmp_path / "a.npz"), "--to", formats, "--quiet"])
+            no_body = case == "not known" and FORMATS[formats].__class__.__name__ == "PersonFormat"
+            assert status == (1 if no_body else 0), formats
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run": np.array("[" * 100_000)}, {"run": np.array("[]")}, {"run": np.array("{")}, {"run": np.zeros(3)},
+        {"format_version": np.arange(3)}, {"format_version": np.array("one")}, {"format_version": np.array(np.inf)},
+        {"image_size": np.arange(5)}, {"image_size": np.array([np.inf, 1])}, {"id": np.array(["a", "b"])},
+        {"fps": np.zeros((2, 2))}, {"complete": np.arange(4)}, {"skeleton": np.arange(4)}, {"frames": np.array(7)},
+        {"keypoints": np.full((2, 33, 2), "a")}, {"keypoints": np.zeros((2, 33, 2), complex)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_invalid_result_arrays_are_rejected(tmp_path, rng, change):
+    with NpzWriter(tmp_path / "a.npz", run_info()) as writer:
+        writer.write(random_result(rng, 0, 2))
+    with np.load(tmp_path / "a.npz") as known:
+        arrays = dict(known) | change
+    np.savez(tmp_path / "b.npz", **arrays)
+    with pytest.raises(PoseError, match=r"b\.npz: ") as error:
+        load_poses(tmp_path / "b.npz")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.json", "a.txt"])
+def test_deeply_nested_camera_is_rejected(tmp_path, name):
+    (tmp_path / name).write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="intrinsics: cannot read"):
+        read_intrinsics(str(tmp_path / name))
+
+
+def test_a_long_name_is_cut_in_the_message(tmp_path, rng):
+    """A skeleton that names a joint it does not have, with 5,000 characters."""
+    with NpzWriter(tmp_path / "a.npz", run_info()) as writer:
+        writer.write(random_result(rng, 0, 1))
+    with np.load(tmp_path / "a.npz") as known:
+        arrays = dict(known)
+    run = json.loads(str(arrays["run"]))
+    run["skeletons"]["keypoints"]["name"] = "a" * 5000
+    np.savez(tmp_path / "b.npz", **arrays | {"run": np.array(json.dumps(run))})
+    with pytest.raises(PoseError, match=r"b\.npz: ") as error:
+        load_poses(tmp_path / "b.npz")
+    assert len(str(error.value).removeprefix(str(tmp_path))) < 300
+
+
+TYPES = ["f2", "f4", "f8", "i8", "u1", "c16", "?", "U8"]
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    path = tmp_path_factory.mktemp("result") / "whole.npz"
+    draw = np.random.default_rng(0)
+    with NpzWriter(path, run_info()) as writer:
+        for index in range(3):
+            writer.write(random_result(draw, index, 2))
+    return path
+
+
+def _load(result, tmp_path, data) -> None:
+    path = tmp_path / "a.npz"
+    if data.draw(st.booleans()):
+        content = bytearray(result.read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        path.write_bytes(content[: data.draw(st.just(len(content)) | st.integers(0, len(content)))])
+    else:
+        with np.load(result) as known:
+            arrays = dict(known)
+        name = data.draw(st.sampled_from(sorted(arrays)))
+        match data.draw(st.sampled_from(["drop", "type", "shape", "number", "short"])):
+            case "drop":
+                del arrays[name]
+            case "type" if arrays[name].dtype.kind in "fiu":
+                arrays[name] = np.zeros(arrays[name].shape, data.draw(st.sampled_from(TYPES)))
+            case "shape":
+                arrays[name] = arrays[name].reshape(data.draw(st.sampled_from([(-1,), (1, -1), (-1, 1, 1)])))
+            case "number" if arrays[name].dtype.kind == "f":
+                arrays[name] = np.full_like(arrays[name], data.draw(st.sampled_from([np.nan, np.inf, -1, 1e30])))
+            case "short" if arrays[name].ndim:
+                arrays[name] = arrays[name][:-1]
+        np.savez(path, **arrays)
+    try:
+        load_poses(path)
+    except PoseError as error:
+        said = str(error).removeprefix(str(path))
+    else:
+        said = ""
+    assert "\n" not in said
+    assert len(said) < 600
+
+
+@quick_and_long(50, 3000)
+def test_mutated_results_are_read_or_rejected(result, tmp_path, examples):
+    try_mutations(lambda data: _load(result, tmp_path, data), examples)

@@ -92,13 +92,6 @@ def test_nan_becomes_null(tmp_path, rng):
     assert None not in first["root"]
 
 
-def test_interrupted_run_leaves_valid_json(tmp_path, rng):
-    document = _write(tmp_path / "poses.json", [random_result(rng, 0, 1)], complete=False)
-    _validate(document)
-    assert document["complete"] is False
-    assert len(document["frames"]) == 1
-
-
 @pytest.mark.parametrize("writer", [JsonWriter, NpzWriter])
 def test_json_has_its_name_only_after_commit(tmp_path, rng, writer):
     path = tmp_path / "poses.out"
@@ -144,8 +137,8 @@ def test_missing_folder_gives_a_one_line_error(tmp_path, writer):
 @pytest.mark.parametrize(
     ("writer", "frames"),
     [
-        (JsonWriter, 1500),
-        (NpzWriter, 3000),
+        (JsonWriter, 900),
+        (NpzWriter, 2000),
         pytest.param(JsonWriter, 50_000, marks=pytest.mark.slow),
         pytest.param(NpzWriter, 50_000, marks=pytest.mark.slow),
     ],

@@ -1,7 +1,6 @@
 """`poses.npz` and its reader."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,13 +54,6 @@ def test_file_of_an_older_version_lacks_a_column(tmp_path, rng, name):
     table = load_poses(tmp_path / "old.npz")
     assert not getattr(table, name).any()
     assert len(table[0].people) == 2
-
-
-def test_prediction_horizon_round_trips(tmp_path, rng):
-    result = random_result(rng, 4, 2)
-    ahead = np.array([0, 0.066], np.float32)
-    _write(tmp_path / "poses.npz", [replace(result, poses=replace(result.poses, ahead=ahead))])
-    assert np.array_equal(load_poses(tmp_path / "poses.npz")[0].poses.ahead, ahead)
 
 
 def test_unfinished_older_arrays_are_finished(tmp_path, rng):
@@ -119,16 +111,6 @@ def test_interrupted_npz_write_drops_the_partial_frame(tmp_path, rng, monkeypatc
     table = load_poses(path)
     assert (table.frames.tolist(), table.id.tolist(), len(table.box)) == ([0], [7, 8], 2)
     assert table.complete is False
-
-
-def test_old_npz_stays_until_the_new_one_is_complete(tmp_path, rng):
-    path = tmp_path / "poses.npz"
-    _write(path, [random_result(rng, 0, 1)])
-    writer = NpzWriter(path, run_info())
-    writer.write(random_result(rng, 9, 1))
-    assert load_poses(path).frames.tolist() == [0]
-    writer.close()
-    assert load_poses(path).frames.tolist() == [9]
 
 
 def test_pose_lift_output_is_read_as_one_person(tmp_path, rng):

@@ -1,12 +1,20 @@
 """The files of one result are completed before the first one gets its name; if one fails, none is left."""
 
 import json
+import sys
+import tempfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 from pose_fakes import random_result, run_info
 
 from pose.errors import PoseError
 from pose.results import JsonWriter, NpzWriter, ResultFiles, load_poses
+from pose.results.schema import ROW_COLUMNS
+from pose.structures.columns import KEYPOINTS
+from pose.structures.result_store import ResultStore
+from pose.structures.skeletons import BLAZEPOSE33
 
 FULL = "No space left on device"
 
@@ -25,13 +33,6 @@ def write(folder, rng, order=("json", "npz")):
         for index in range(3):
             files.write(random_result(rng, index, 2))
         files.close()
-
-
-def test_all_result_files_exist_at_the_end(tmp_path, rng):
-    write(tmp_path, rng)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cameras.json", "poses.json", "poses.npz"]
-    assert len(json.loads((tmp_path / "poses.json").read_text())["frames"]) == len(load_poses(tmp_path)) == 3
-    assert (tmp_path / "cameras.json").read_text() == "[]\n"
 
 
 @pytest.mark.parametrize("order", [("json", "npz"), ("npz", "json")])
@@ -122,3 +123,47 @@ def test_an_archive_that_cannot_be_renamed_leaves_no_temporary_file(tmp_path, rn
     with pytest.raises(PoseError, match=r"poses\.npz: "):
         writer.close()
     assert [path.name for path in tmp_path.iterdir()] == ["poses.npz"]
+
+
+@pytest.fixture
+def full_disk(monkeypatch) -> None:
+    """Scratch files of which the system takes no byte: writes succeed only while they fit into Python's buffer."""
+    assert sys.platform == "linux", "a device that is always full is a thing of Linux"
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "w+b"))  # noqa: SIM115
+
+
+def test_full_disk_for_arrays_names_the_file(tmp_path, rng, full_disk):
+    def fill() -> None:
+        with NpzWriter(tmp_path / "poses.npz", run_info()) as writer:
+            for index in range(100):
+                writer.write(random_result(rng, index, 2))
+
+    with pytest.raises(PoseError, match=r"poses\.npz: No space left on device"):
+        fill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_full_disk_for_the_spool_gives_one_error(tmp_path, rng, full_disk):
+    spool = ResultStore(tmp_path, BLAZEPOSE33, memory=0)
+
+    def fill() -> None:
+        for index in range(100):
+            spool.write(random_result(rng, index, 2))
+
+    with pytest.raises(PoseError, match="No space left on device"):
+        fill()
+    spool.close()
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "outputs.md").read_text(encoding="utf-8")
+LINES = [line for line in PAGE.partition("## poses.npz")[2].splitlines() if line.startswith("| `")]
+
+
+@pytest.mark.parametrize("column", ROW_COLUMNS, ids=lambda one: one.name)
+def test_a_column_is_documented_with_its_shape_and_type(column):
+    (line,) = (line for line in LINES if f"`{column.name}`" in line.split("|")[1])
+    sides = ["N", *("J" if side == KEYPOINTS else str(side) for side in column.shape)]
+    shape = f"({', '.join(sides)}{',' if len(sides) == 1 else ''})"
+    assert shape in line.split("|")[2]
+    assert np.dtype(column.dtype).name in line.split("|")[2]
+    assert column.unit in PAGE

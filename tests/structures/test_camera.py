@@ -125,6 +125,7 @@ def test_metadata_of_a_run_keep_the_lens(camera):
 
 
 @pytest.mark.usefixtures("at_hand")
+@pytest.mark.parametrize("camera", LENSES[:1], indirect=True, ids=lambda lens: lens.name)
 def test_run_of_a_single_camera_with_a_lens(camera, videos, tmp_path, tiny_lifter):
     """The 2D is that of the image, and the 3D projects onto it through the lens only."""
     path, size = tmp_path / "lens.json", open_source(str(videos / "dance.mp4")).info.size

@@ -1,7 +1,9 @@
+"""Joint sets, and the whole-body one."""
+
 import numpy as np
 import pytest
 
-from pose.structures.skeletons import COCO17, H36M17, SKELETONS, get_skeleton, to_h36m17
+from pose.structures.skeletons import COCO17, H36M17, SKELETONS, WHOLEBODY133, get_skeleton, to_h36m17
 
 
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=SKELETONS)
@@ -39,3 +41,57 @@ def test_invalid_input_is_named():
         to_h36m17(np.zeros((2, 5, 2), np.float32), np.zeros((2, 5), np.float32), COCO17)
     with pytest.raises(ValueError, match="known: h36m17"):
         get_skeleton("nope")
+
+
+# Mirror pairs of the face's 68 points as COCO-WholeBody numbers them; the points not named lie on the middle line.
+FACE_PAIRS = (
+    [(a, 16 - a) for a in range(8)]
+    + [(a, 43 - a) for a in range(17, 22)]
+    + [(31, 35), (32, 34)]
+    + [(36, 45), (37, 44), (38, 43), (39, 42), (40, 47), (41, 46)]
+    + [(48, 54), (49, 53), (50, 52), (55, 59), (56, 58), (60, 64), (61, 63), (65, 67)]
+)
+BODY, FACE, LEFT_HAND, RIGHT_HAND = slice(0, 17), 23, 91, 112
+
+
+def test_wholebody_has_133_joints_in_published_order():
+    names = WHOLEBODY133.names
+    assert len(names) == len(set(names)) == 133
+    assert names[BODY] == COCO17.names
+    assert names[17:23] == (
+        "left_big_toe",
+        "left_small_toe",
+        "left_heel",
+        "right_big_toe",
+        "right_small_toe",
+        "right_heel",
+    )
+    assert names[FACE + 8] == "chin"
+    assert (names[LEFT_HAND], names[RIGHT_HAND]) == ("left_hand_root", "right_hand_root")
+    assert (names[LEFT_HAND + 4], names[RIGHT_HAND + 20]) == ("left_thumb_4", "right_pinky_finger_4")
+
+
+def test_flip_pairs_are_the_published_ones():
+    order = WHOLEBODY133.flip_order
+    expected = dict.fromkeys(range(68))
+    for a, b in FACE_PAIRS:
+        expected[a], expected[b] = b, a
+    assert [order[FACE + a] - FACE for a in range(68)] == [a if b is None else b for a, b in expected.items()]
+    assert [order[LEFT_HAND + a] for a in range(21)] == [RIGHT_HAND + a for a in range(21)]
+    assert [order[a] for a in range(17, 23)] == [20, 21, 22, 17, 18, 19]
+
+
+def test_edges_form_a_forest_over_all_joints():
+    edges = {frozenset(edge) for edge in WHOLEBODY133.edges}
+    assert len(edges) == len(WHOLEBODY133.edges)
+    assert {joint for edge in edges for joint in edge} == set(range(133))
+
+
+def test_conversion_uses_body_joints_only(rng):
+    xy = rng.normal(size=(5, 133, 2)).astype(np.float32)
+    scores = rng.uniform(size=(5, 133)).astype(np.float32)
+    whole = to_h36m17(xy, scores, get_skeleton("wholebody133"))
+    body = to_h36m17(xy[:, BODY], scores[:, BODY], COCO17)
+    for a, b in zip(whole, body, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert whole[1].shape == (5, len(H36M17))

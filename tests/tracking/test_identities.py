@@ -63,14 +63,6 @@ def test_id_of_a_person_lost_for_long_is_not_reused(tracker):
     assert scene.show([person(50)], 3.0) == [2]
 
 
-def test_distant_new_person_gets_a_new_id():
-    scene = Scene()
-    for frame in range(10):
-        scene.show([person(50)], frame * FRAME, ids=[1] if frame else None)
-    assert scene.show([person(50), person(600)], 10 * FRAME, ids=[1, 0]) == [1, 2]
-    assert scene.show([person(50), person(600)], 11 * FRAME, ids=[1, 2]) == [1, 2]
-
-
 def test_new_person_never_takes_a_tracked_id():
     scene = Scene()
     for frame in range(10):

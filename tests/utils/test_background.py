@@ -1,10 +1,12 @@
-"""Work behind: in order, bounded, complete, and no error is lost."""
+"""Work behind and reading ahead in threads: in order, bounded, complete; a fair lock."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from pose.utils.background import in_background
+from pose.utils.background import FairLock, in_background
 
 
 def test_background_work_is_done_in_order():
@@ -68,3 +70,62 @@ def test_error_of_the_block_is_not_replaced():
 
     with pytest.raises(KeyError):
         ask()
+
+
+SUSPENDED = """
+import itertools, threading
+from pose.utils.background import prefetch
+from pose.utils.progress import StageTimes
+
+frames = prefetch(itertools.count(), StageTimes(), threading.Event())
+next(frames)
+kept = [frames]
+kept.append(kept)  # a cycle, as an exception's traceback makes: only the end of the interpreter closes the generator
+"""
+
+
+def test_a_program_ends_while_frames_are_still_read():
+    subprocess.run([sys.executable, "-c", SUSPENDED], check=True, timeout=60)
+
+
+def test_a_thread_that_asks_again_waits_for_the_others():
+    lock, order, threads = FairLock(), [], []
+
+    def enter(name):
+        with lock:
+            order.append(name)
+
+    with lock:
+        for name in ("second", "third"):
+            threads.append(threading.Thread(target=enter, args=(name,)))
+            threads[-1].start()
+            while len(lock._waiting) < len(threads):
+                pass
+    with lock:
+        order.append("first again")
+    for thread in threads:
+        thread.join()
+    assert order == ["second", "third", "first again"]
+
+
+def test_one_thread_at_a_time_holds_it_after_errors():
+    lock, inside, most = FairLock(), [], []
+
+    def work():
+        for _ in range(200):
+            try:
+                with lock:
+                    inside.append(1)
+                    most.append(len(inside))
+                    inside.pop()
+                    raise ValueError
+            except ValueError:
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(most) == 800
+    assert set(most) == {1}

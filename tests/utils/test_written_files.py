@@ -1,14 +1,17 @@
 """A command deletes and replaces only what it wrote itself, as recorded in the folder."""
 
+import errno
 import os
 import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pose.errors import PoseError, UsageError
-from pose.utils.whole_file import WholeFile, write_whole
+from pose.utils.row_file import RowFile
+from pose.utils.whole_file import WholeFile, whole_file, write_whole
 from pose.utils.work_folder import work_folder
 from pose.utils.written_files import RECORD, WrittenFiles, check_target, writing
 
@@ -208,3 +211,89 @@ def test_a_target_is_not_an_input_of_the_call(tmp_path):
 def test_a_folder_is_not_a_file_to_write(tmp_path):
     with pytest.raises(UsageError, match="is a folder; give the name of the file"):
         check_target(tmp_path, overwrite=True)
+
+
+def test_file_has_its_name_only_when_complete(tmp_path):
+    target = tmp_path / "poses.json"
+    target.write_bytes(b"old")
+    with whole_file(target) as hidden:
+        hidden.write_bytes(b"new")
+        assert hidden.name.startswith(".poses.json.")
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [ValueError("ours"), KeyboardInterrupt()])
+def test_error_keeps_the_old_file_and_no_leftovers(tmp_path, error):
+    target = tmp_path / "poses.json"
+    target.write_bytes(b"old")
+
+    def fail() -> None:
+        with whole_file(target) as hidden:
+            hidden.write_bytes(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"poses.json": b"old"}
+
+
+def test_full_disk_error_names_the_file(tmp_path):
+    def fill() -> None:
+        with whole_file(tmp_path / "poses.json") as hidden:
+            hidden.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device", str(hidden))
+
+    with pytest.raises(PoseError, match=r"/poses\.json: No space left on device$"):
+        fill()
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_at_the_target_leaves_no_leftovers(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(PoseError, match="taken: Is a directory"):
+        write_whole(tmp_path / "taken", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_concurrent_writers_do_not_mix(tmp_path):
+    first, second = WholeFile(tmp_path / "a"), WholeFile(tmp_path / "a")
+    first.path.write_bytes(b"first")
+    second.path.write_bytes(b"second")
+    second.commit()
+    first.commit()
+    assert (tmp_path / "a").read_bytes() == b"first"
+
+
+KIND = np.dtype([("time", "<f8"), ("place", "<f4", 3)])
+
+
+def rows(first, count):
+    made = np.zeros(count, KIND)
+    made["time"] = np.arange(first, first + count)
+    made["place"] = made["time"][:, None] * [1, 2, 3]
+    return made
+
+
+@pytest.mark.parametrize("memory", [0, 60, 1 << 20], ids=["file", "file from the second block on", "memory"])
+def test_rows_round_trip_by_key(tmp_path, memory):
+    with RowFile(KIND, tmp_path, memory) as file:
+        file.append(7, rows(0, 5))
+        file.append(3, rows(100, 2))
+        file.append(7, rows(5, 4))
+        assert file.keys == [7, 3]
+        np.testing.assert_array_equal(file.read(7), rows(0, 9))
+        np.testing.assert_array_equal(file.read(3), rows(100, 2))
+        assert len(file.read(1)) == 0
+        portions = list(file.portions(7, 3))
+        assert [len(part) for part in portions] == [3, 3, 3]
+        np.testing.assert_array_equal(np.concatenate(portions), rows(0, 9))
+        file.append(3, rows(102, 1))  # also after reading
+        np.testing.assert_array_equal(file.read(3), rows(100, 3))
+        assert not list(tmp_path.iterdir())  # nameless: nothing is left, whatever happens
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(PoseError, match="nowhere"):
+        RowFile(KIND, tmp_path / "nowhere", memory=0)

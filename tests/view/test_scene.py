@@ -1,20 +1,29 @@
-"""The 3D scene's geometry, and the player behind the window."""
+"""The 3D scene, depth points, and a moving camera's plan and arrow; the player behind the window."""
 
 import math
+import re
 from dataclasses import replace
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from depth_renderer import MATRIX, SIZE, camera_of, render
 from pose_fakes import STANDING, run_info, seen_result
 
-from pose.results import NpzWriter, WorldInfo, load_poses
+from pose.results import MotionInfo, NpzWriter, WorldInfo, load_poses
+from pose.structures.camera import Camera
+from pose.structures.camera_rotations import to_matrix
 from pose.structures.colours import SIDE_COLOURS
 from pose.structures.skeletons import H36M17
-from pose.structures.types import Placed
+from pose.structures.types import CameraView, FrameResult, People, Placed, Poses3D
+from pose.view.camera_plan import MAX_DIRECTIONS, cameras_section
+from pose.view.heading import camera_heading, heading_arrow
 from pose.view.open3d_scene import shot_list
 from pose.view.open3d_window import Player
-from pose.view.scene import SceneData, body_mesh, grid_lines, mark_mesh, orbit_eye
-from pose.world.frame import GIVEN, World
+from pose.view.scene import DepthCloud, SceneData, body_mesh, grid_lines, mark_mesh, orbit_eye
+from pose.world.camera_motion.verdict import ROTATING, CameraMotion
+from pose.world.frame import BODIES, GIVEN, World, rotation_of
 
 
 @pytest.fixture
@@ -131,3 +140,126 @@ def test_the_video_keeps_the_time_stamps_or_resamples_them(stage):
     assert [position for position, _ in shots] == [0, 1, 2, 2, 2, 3, 4]
     assert [time for _, time in shots] == pytest.approx(np.arange(7) / 10)
     assert len(shot_list(stage, 10.0, 2.0)) == 4
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_points_of_a_room_are_on_its_floor_and_wall(beside):
+    """The second image is taken 0.5 m to the right and turned; the depth camera may be beside the colour camera."""
+    shift = np.eye(4)
+    shift[0, 3] = 0.1 * beside
+    first, centre = camera_of(-12.0, 1.5, 2.0)
+    turn = np.array([[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]])
+    rotations, centres = [first, turn.T @ first], [centre, np.add(centre, [0.5, 0, 0])]
+    depths = [
+        render(np.full((1, 3), 9.0), rotation, place - rotation.T @ shift[:3, 3])
+        for rotation, place in zip(rotations, centres, strict=True)
+    ]
+    images = SimpleNamespace(
+        matrix=MATRIX, size=SIZE, extrinsics=shift if beside else None, at=round, read=lambda i: depths[i]
+    )
+    views = [CameraView(np.eye(3), 1, 0, np.zeros(3)), CameraView(first @ rotations[1].T, 1, 0, first @ [0.5, 0, 0])]
+    world = World(rotation_of(first[:, 1]), -1.5, "given", 0.0)
+    table = SimpleNamespace(
+        world_info=SimpleNamespace(world=world), run=SimpleNamespace(camera=Camera(MATRIX, True, SIZE)),
+        timestamps=np.array([0.0, 1.0]), view=views.__getitem__,
+    )  # fmt: skip
+    cloud = DepthCloud(images, table)
+    for position in range(2):
+        points, colours = cloud.at(position)
+        floor, wall = np.abs(points[:, 2]) < 1e-3, np.abs(points[:, 1] - 5.0) < 1e-3
+        assert (floor | wall).all()
+        assert floor.sum() > 5000 < wall.sum()
+        assert colours.shape == points.shape
+        assert 0.3 < colours.min() < colours.max() <= 1
+
+
+FRAMES = 30
+WORLD = World(np.diag([1.0, -1.0, -1.0]), -1.2, BODIES, 1.0)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Of a camera that pans by 40 degrees to its right, before a person who stands 3 m away."""
+    turns = to_matrix(np.radians(np.linspace(0, 40, FRAMES))[:, None] * [0, 1.0, 0])
+    info = replace(
+        run_info(H36M17), world=WorldInfo(WORLD), motion=MotionInfo(CameraMotion(ROTATING, 1.0, 40.0, zoom=1.1), True)
+    )
+    unknown = np.full(1, np.nan, np.float32)
+    with NpzWriter(tmp_path / "poses.npz", info) as writer:
+        for frame, turn in enumerate(turns):
+            root = np.array([[0.0, 0.3, 3.0]])
+            seen = People(
+                frame, frame / 30, np.array([1]), np.zeros((1, 4), np.float32), np.ones(1, np.float32),
+                np.full((1, 17, 2), 50, np.float32), np.full((1, 17), 0.9, np.float32),
+            )  # fmt: skip
+            poses = Poses3D(STANDING[None], (root @ turn).astype(np.float32), np.full((1, 17), 30, np.float32))
+            joints = WORLD.place(STANDING + root).astype(np.float32)[None]
+            placed = Placed(joints, unknown, np.zeros((1, 2), np.float32), np.zeros(1, bool), unknown)
+            writer.write(FrameResult(seen, poses, placed, CameraView(turn, 1.0, 0.1)))
+    return load_poses(tmp_path / "poses.npz")
+
+
+def drawing_of(table):
+    page = "".join(cameras_section(table))
+    return page, ElementTree.fromstring(re.search("<svg.*</svg>", page)[0])
+
+
+def test_pan_directions_are_drawn_from_one_point(table):
+    page, drawing = drawing_of(table)
+    assert "pan 40.0" in page
+    assert "zoom 10 %" in page
+    (lines,) = (path.get("d") for path in drawing.findall("path") if path.get("d").count("l") > 2)
+    steps = np.array([[float(value) for value in step.split()] for step in re.findall(r"l(\S+ \S+?)(?=M|$)", lines)])
+    assert len(steps) == MAX_DIRECTIONS
+    angles = np.degrees(np.arctan2(steps[:, 0], -steps[:, 1]))  # 0 is up, away from the camera
+    np.testing.assert_allclose(angles, np.linspace(0, 40, MAX_DIRECTIONS), atol=1.5)
+    assert {text.text for text in drawing.findall("text")} == {"camera", "person 1", "1 m"}
+
+
+def test_translating_camera_path_is_dashed(table):
+    moved = np.linspace(0, 2, FRAMES)[:, None] * np.array([1.0, 0, 0], np.float32)
+    page, drawing = drawing_of(table.with_columns(camera_position=moved.astype(np.float32)))
+    assert "dashed: path of the camera" in page
+    assert any(path.get("stroke-dasharray") for path in drawing.findall("path"))
+
+
+def test_static_camera_has_no_plan(table):
+    assert not list(cameras_section(table.with_columns(camera_rotation=None, camera_zoom=None, camera_sigma=None)))
+
+
+def turned(degrees, tilt=0.0):
+    """A frame of a camera that was turned to the right, and tilted down: its axes in those of the world."""
+    y, x = np.radians([degrees, tilt])
+    yaw = np.array([[np.cos(y), 0, np.sin(y)], [0, 1, 0], [-np.sin(y), 0, np.cos(y)]])
+    pitch = np.array([[1, 0, 0], [0, np.cos(x), np.sin(x)], [0, -np.sin(x), np.cos(x)]])
+    to_world = np.diag([1.0, -1.0, -1.0]) @ yaw @ pitch  # y up, z towards the camera
+    result = seen_result([(0, 0, 3.0), (1, 0, 4.0)])
+    joints = ((result.poses.joints + result.poses.root[:, None]) @ to_world.T).astype(np.float32)
+    nothing = np.zeros(2, np.float32)
+    placed = Placed(joints, nothing, np.zeros((2, 2), np.float32), nothing > 0, nothing)
+    return replace(result, placed=placed, view=CameraView(yaw @ pitch, 1.0, 0.1))
+
+
+@pytest.mark.parametrize("tilt", [0, 25])
+@pytest.mark.parametrize("degrees", [-50, 0, 30, 120])
+def test_heading_equals_the_camera_heading(degrees, tilt):
+    expected = np.sin(np.radians(degrees)), np.cos(np.radians(degrees))  # x right, y away from the camera
+    assert camera_heading(turned(degrees, tilt)) == pytest.approx(expected, abs=1e-4)
+
+
+def test_heading_arrow_lies_on_the_floor():
+    middle = np.array([1.0, 2.0, 0.97], np.float32)
+    arrow = heading_arrow(turned(30), middle, 2.0)
+    shaft = arrow[0, 0] - arrow[0, 1]
+    assert shaft[:2] / np.linalg.norm(shaft) == pytest.approx([0.5, np.cos(np.pi / 6)], abs=1e-4)
+    assert not arrow[..., 2].any()
+    assert np.linalg.norm(arrow[..., :2] - middle[:2], axis=-1).max() < 2.0
+
+
+def test_static_or_downward_camera_has_no_arrow():
+    moving = turned(30)
+    straight_down = turned(0, 90)
+    unknown = replace(moving, placed=replace(moving.placed, joints=np.full_like(moving.placed.joints, np.nan)))
+    for result in (replace(moving, view=None), replace(moving, placed=None), straight_down, unknown):
+        assert camera_heading(result) is None
+        assert heading_arrow(result, np.zeros(3, np.float32), 1.0).shape == (0, 2, 3)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import jsonschema
 import numpy as np
 import pytest
-from test_footing import CERTAIN, run_of
+from test_feet import CERTAIN, run_of
 from test_scene_worlds import CAMERA, HIGH, LOW, clip, joints_of
 from walker import standing
 

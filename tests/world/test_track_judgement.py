@@ -1,11 +1,15 @@
-"""Which frames of a track show a person, and which tracks are doubtful."""
+"""Which frames of a track show a person, which tracks and limbs are doubtful, and which frames are not shown whole."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from walker import seen_person, walking
+from walker import ANKLES, seen_person, standing, walking
 
+from pose.structures.skeletons import H36M17, LIMBS
+from pose.world.clean import Steps, clean, partial_frames
+from pose.world.consistency import check_limbs
+from pose.world.frame import up_of
 from pose.world.tracks import SceneTimes, is_doubtful, jitters, overlaps_longer, person_frames
 
 WALK = seen_person(walking(8.0), turn=90, distance=8)
@@ -95,3 +99,77 @@ def test_only_a_short_overlapping_track_is_a_duplicate():
     assert not overlaps_longer(part((0, 130)), WALK)
     assert not overlaps_longer(brief, aside)
     assert not overlaps_longer(brief, part((90, 200)))
+
+
+STANDER = seen_person(standing(4.0))
+
+
+def displaced(person, limb, share=0.5, frames=slice(None)):
+    """The middle joint of a limb is seen at a share of the upper bone."""
+    first, middle, _ = (H36M17.index(joint) for joint in LIMBS[limb])
+    rays = person.rays.copy()
+    rays[frames, middle] = rays[frames, first] + share * (rays[frames, middle] - rays[frames, first])
+    return replace(person, rays=rays)
+
+
+def test_normal_person_is_not_flagged():
+    flags, added = check_limbs(STANDER)
+    assert not flags.any()
+    assert not added.any()
+
+
+@pytest.mark.parametrize("limb", ["left_leg", "right_leg"])
+def test_misplaced_knee_flags_only_its_leg(limb):
+    flags, added = check_limbs(displaced(STANDER, limb))
+    column = list(LIMBS).index(limb)
+    assert flags[:, column].mean() > 0.9
+    assert not np.delete(flags, column, axis=1).any()
+    _, knee, ankle = (H36M17.index(joint) for joint in LIMBS[limb])
+    assert np.median(added[:, knee]) > 60  # mm; the knee is seen 0.2 m away from where it is
+    assert np.array_equal(added[:, knee], added[:, ankle])
+    assert not np.delete(added, [knee, ankle], axis=1).any()
+
+
+def test_cleaning_enlarges_sigma_and_keeps_the_flag():
+    person = displaced(STANDER, "left_leg")
+    knee = H36M17.index("left_knee")
+    before = clean({1: STANDER}, STANDER.times, Steps())[1][1]
+    after = clean({1: person}, person.times, Steps())[1][1]
+    assert not before.inconsistent.any()
+    assert after.inconsistent[:, 0].mean() > 0.9
+    assert np.median(after.sigma[:, knee]) > np.median(before.sigma[:, knee]) + 30
+
+
+LEGS = [1, 2, 3, 4, 5, 6]
+
+
+def placed(feet):
+    """(T, 17, 3) m of people whose lower ankle is at these heights."""
+    joints = np.ones((len(feet), 17, 3))
+    joints[:, ANKLES[0], 1] = feet
+    return joints
+
+
+def flags(feet, visible, *visits):
+    return partial_frames(placed(feet), np.array(visible, bool), list(visits) or [slice(0, len(feet))]).tolist()
+
+
+def test_frames_before_and_after_full_view_are_partial():
+    assert flags([0.1] * 6, [0, 0, 1, 0, 1, 0]) == [True, True, False, False, False, True]
+
+
+def test_frames_below_the_floor_are_partial():
+    assert flags([0.1, 0.1, -0.01, 0.0], [1, 1, 1, 1]) == [False, False, True, False]
+
+
+def test_never_fully_seen_person_is_judged_by_the_floor():
+    assert flags([0.1, -0.1, 0.1], [0, 0, 0]) == [False, True, False]
+
+
+def test_person_entering_with_hidden_legs_is_partial():
+    walk = seen_person(walking(4.0), turn=90, distance=6)
+    scores = walk.scores.copy()
+    scores[:20, LEGS] = 0
+    _, people = clean({1: replace(walk, scores=scores)}, walk.times, Steps(up=up_of(0, 0)))
+    assert people[1].partial[:20].all()
+    assert not people[1].partial[20:].any()

@@ -81,12 +81,7 @@ def run(
     pipeline_config: PipelineConfig,
     cameras: CamerasConfig = NO_CAMERAS,
 ) -> int:
-    """Process all clips and return the exit status.
-
-    Raises:
-        PoseError: If options are invalid.
-        KeyboardInterrupt: After Ctrl-C.
-    """
+    """Process all clips and return the exit status; PoseError if options are invalid."""
     from pose_apps.batch.clips import find_clips, read_shard, shard_of
     from pose_apps.batch.manifest import Manifest
     from pose_apps.support.outputs import plan_outputs
@@ -137,17 +132,13 @@ def _write_overview(manifest: "Manifest") -> Path:
     """Write the page and the table over the analyses of all clips of the folder; return the page."""
     from pose.analysis.overview import TABLE, read_clip, write_overview
     from pose.structures.defaults import ANALYSIS_PAGE
-    from pose.utils.written_files import WrittenFiles
+    from pose.utils.written_files import writing
 
     folder = manifest.folder
     states = [(line.name, line.error or "") for _, line in sorted(manifest.lines.items())]
     clips = [read_clip(folder, name, problem) for name, problem in states]
-    record = WrittenFiles(folder)
-    for name in (TABLE, ANALYSIS_PAGE):
-        record.move_user_file(folder / name)
-    for path in write_overview(clips, folder):
-        record.add(path)
-    record.save()
+    with writing([folder / TABLE, folder / ANALYSIS_PAGE]):
+        write_overview(clips, folder)
     return folder / ANALYSIS_PAGE
 
 

@@ -93,28 +93,6 @@ class Line:
     date: str = ""  # time at the end of processing, ISO 8601, UTC
 
 
-class _Fields(TypedDict):
-    path: str
-    name: str
-    key: str | None
-    status: Literal["ok", "failed"]
-    error: NotRequired[str | None]
-    seconds: NotRequired[float]
-    frames: NotRequired[int]
-    people: NotRequired[int]
-    outputs: NotRequired[list[str]]
-    attempts: NotRequired[int]
-    cached: NotRequired[str]
-    warnings: NotRequired[list[str]]
-    job: NotRequired[str]
-    signature: NotRequired[list[int] | None]
-    video: NotRequired[VideoFacts | None]
-    quality: NotRequired[QualityFacts | None]
-    cameras: NotRequired[list[CameraFacts]]
-    version: NotRequired[str]
-    date: NotRequired[str]
-
-
 class Manifest:
     """Manifest of a folder of results: one JSON line per clip, read from the files of all shards, written to one."""
 
@@ -173,7 +151,7 @@ def _read(path: Path) -> tuple[dict[str, Line], bool]:
     for text in texts:
         try:
             values = strict_json(text)
-            check_type(values, _Fields)
+            check_type(values, Line)
             assert isinstance(values, dict)
             line = Line(**{name: value for name, value in values.items() if name in known})
         except (ValueError, TypeError):

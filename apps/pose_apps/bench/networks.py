@@ -148,11 +148,7 @@ def _require_weights(case: NetworkCase) -> None:
 
 
 def measure(case: NetworkCase) -> list[NetworkMetrics]:
-    """Measure the time per image and the memory of a network, with 1, 4 and 16 people in the image.
-
-    Raises:
-        PoseError: If the network cannot run with these options.
-    """
+    """Measure time per image and memory of a network with 1, 4 and 16 people; PoseError if it cannot run."""
     file = case.table.file(case.name, case.model)
     frame = _first_frame(case.video)
     pictures = {people: tiled(frame, people) for people in PEOPLE}

@@ -52,11 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
-    """Calibrate the cameras of `config.videos`, write them to a file, and return the exit status.
-
-    Raises:
-        PoseError: If the cameras cannot be calibrated, or the output file exists already.
-    """
+    """Calibrate the cameras of `config.videos` and write them; PoseError if that fails or the file exists."""
     from pose.results.cameras import write_cameras
 
     if not config.videos:

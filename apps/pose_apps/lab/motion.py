@@ -54,13 +54,9 @@ class MocapMotion:
         return functools.lru_cache(CACHED_BATCHES)(MocapSource(config, seed).batch)
 
     def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
-        """Yield fixed batches of one part of the data.
+        """Yield fixed batches of a part, "train" or "validation", in sequences of at most `frames` frames.
 
-        Args:
-            part: "train" or "validation".
-            condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
-                of a detector).
-            frames: Maximum number of frames of a sequence.
+        The 2D, `condition`, is "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors of a detector).
         """
         return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
 
@@ -72,14 +68,10 @@ class MocapMotion:
         return evaluation_batches(clips, condition=condition, frames=frames)
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Yield fixed batches of the validation subjects, grouped by a property of the clips.
+        """Yield fixed batches of the validation subjects, grouped by a property of the clips; see `evaluation`.
 
-        Args:
-            by: Property: "subject", "body" (laboratory and subject), "exercise" (of UI-PRMD), "size" (of the body) or
-                "speed" (mean of the joints).
-            condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
-                of a detector).
-            frames: Maximum number of frames of a sequence.
+        It is "subject", "body" (laboratory and subject), "exercise" (of UI-PRMD), "size" or "speed" (mean of the
+        joints).
         """
         name_of = GROUPINGS[by]
         members: dict[str, list[Clip]] = {}

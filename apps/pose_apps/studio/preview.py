@@ -34,11 +34,7 @@ def is_quick(video: Path) -> bool:
 
 
 def write_preview(video: Path, target: Path) -> None:
-    """Write a copy of a video of at most `MAX_SIDE` px, with its times and its sound.
-
-    Raises:
-        PoseError: If the video cannot be read, or the copy cannot be written.
-    """
+    """Write a copy of a video of at most `MAX_SIDE` px, with times and sound; PoseError if it fails."""
     from pose.video import VideoWriter, open_source
 
     with open_source(str(video)) as source:

@@ -84,11 +84,7 @@ class Project:
         return self.folder / f"preview{camera}.mp4"
 
     def camera(self, name: str) -> Path:
-        """Return the path of the video of the next camera.
-
-        Raises:
-            UsageError: If the name is refused, or all videos are there.
-        """
+        """Return the path of the next camera's video; UsageError for a refused name or one video too many."""
         if self.state != INCOMPLETE:
             raise UsageError(f"the clip has the videos of all {self.cameras} cameras")
         return self.folder / f"camera{len(self.clips) + 1}{_suffix(name)}"
@@ -160,11 +156,7 @@ class Projects:
     """All projects of a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder, and queue the runs that an earlier studio did not finish.
-
-        Raises:
-            PoseError: If the folder cannot be written, or a project in it is damaged.
-        """
+        """Open the folder, and queue unfinished runs; PoseError if it, or a project, is damaged."""
         self.folder = folder
         with file_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -186,11 +178,7 @@ class Projects:
         return self._projects.get(name)
 
     def create(self, name: str, preset: str, height: float | None, cameras: int = 1) -> Project:
-        """Make the folder of a new video, which is not in it yet; `add` makes the project known.
-
-        Raises:
-            UsageError: If the name, the preset, the height or the number of cameras is refused.
-        """
+        """Make the folder of a new video, which `add` makes known; UsageError for a refused value."""
         if not 1 <= cameras <= MAX_CAMERAS:
             raise UsageError(f"cameras: expected 1 to {MAX_CAMERAS}, got {cameras}")
         suffix = _suffix(name)

@@ -70,11 +70,7 @@ class Studio:
         self._static |= {name: (shared / name).read_bytes() for name in SHARED}
 
     async def run(self, started: Callable[[int], None]) -> None:
-        """Serve until cancelled; unfinished runs are queued again by the next studio of this folder.
-
-        Raises:
-            PoseError: If the address cannot be bound.
-        """
+        """Serve until cancelled; the next studio queues unfinished runs. PoseError if the port is taken."""
         settings, queue = self.options.settings, asyncio.create_task(self._jobs.run())
         for project in self.projects:
             if project.state == "queued":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
-from pose.utils.written_files import WrittenFiles, print_warning
+from pose.utils.written_files import WrittenFiles, print_warning, writing
 
 if TYPE_CHECKING:
     from pose.analysis import Analysis, Inputs
@@ -108,15 +108,8 @@ def write_compared(
         video = Path(source) if Path(source).is_file() else None
         title = result_title(table.run, source)
         sides.append(subject(title, table, analyse(table, groups, movement=movement), person, video))
-    folder.mkdir(parents=True, exist_ok=True)
-    record = WrittenFiles(folder, print_warning)
-    for name in (TABLE, PAGE):
-        record.move_user_file(folder / name)
-    written = write_comparison(sides[0], sides[1], folder)
-    for path in written:
-        record.add(path)
-    record.save()
-    return written
+    with writing([folder / TABLE, folder / PAGE], print_warning):
+        return write_comparison(sides[0], sides[1], folder)
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:

@@ -14,11 +14,7 @@ _DISTANCE_M = 4.0  # of the assumed camera from the person, at least
 
 
 def are_imus(paths: Sequence[Path]) -> bool:
-    """Return whether the inputs are recordings of sensors.
-
-    Raises:
-        UsageError: Some are, and others are not.
-    """
+    """Return whether the inputs are recordings of sensors; UsageError if some are and others are not."""
     # Only these can be recordings; other files are not opened here.
     candidates = [path for path in paths if path.is_dir() or path.suffix.lower() in (".zip", ".mvnx", ".sto")]
     if not candidates:
@@ -33,11 +29,7 @@ def are_imus(paths: Sequence[Path]) -> bool:
 
 
 def imu_arrays(path: Path, height: float | None, heading: float | None) -> "tuple[dict[str, Array], str]":
-    """Return the arrays of the output file of a recording, and a line that describes it.
-
-    Without a height, 1.7 m are assumed; without a heading (degrees from the earth's x axis to its y axis) it is
-    estimated.
-    """
+    """Return the arrays of a recording's output file, and a line on it; default: 1.7 m, and an estimated heading."""
     import numpy as np
 
     from pose.body.imu import read_imus, solve_imus

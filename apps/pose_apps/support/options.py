@@ -268,11 +268,7 @@ class Value:
     kind: object  # type of the value: int, float or str, optionally None; or a Literal
 
     def __call__(self, value: object) -> object:
-        """Convert a typed or configured value to the option's type.
-
-        Raises:
-            UsageError: If the value is invalid. The message names what is expected.
-        """
+        """Convert a typed or configured value to the option's type; UsageError says what is expected."""
         if value is None:
             return None  # `pose.utils.options.check_options` checks it
         kinds = kinds_of(self.kind)

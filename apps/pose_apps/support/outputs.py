@@ -45,22 +45,13 @@ class Outputs:
         return self.files.get("overlay")
 
     def check_free(self) -> None:
-        """Check that the folder contains no results, because the files of two runs must not be mixed.
-
-        Raises:
-            UsageError: If the folder contains results.
-        """
+        """Check that the folder contains no results, which are never mixed with others; else UsageError."""
         for path in self._existing():
             raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
 
     @contextmanager
     def ready_folder(self, others: Collection[str] = ()) -> Iterator["Outputs"]:
-        """Create the folder, and yield outputs in a hidden folder inside it, to `settle` at the end.
-
-        Raises:
-            PoseError: If the folder cannot be created or written.
-            UsageError: If another run writes to it.
-        """
+        """Create the folder, and yield outputs in a hidden one inside it; errors if it is in use or not writable."""
         names = {*known_files().values(), *others}
         with made_folder(self.folder), folder_lock(self.folder) as alone, work_folder(self.folder, names) as hidden:
             if alone is False:

@@ -19,11 +19,7 @@ _MAX_GAP_S = 0.5  # longer gaps of a joint are not filled without the network
 
 
 def are_sensors(paths: Sequence[Path]) -> bool:
-    """Return whether the inputs are skeletons of sensors.
-
-    Raises:
-        UsageError: Some are, and others are not.
-    """
+    """Return whether the inputs are skeletons of sensors; UsageError if some are and others are not."""
     found = [path for path in paths if is_sensor_file(path)]
     if found and len(found) < len(paths):
         other = next(path for path in paths if path not in found)
@@ -54,11 +50,7 @@ def is_sensor_file(path: Path) -> bool:
 
 
 def read_sensors(path: Path) -> "dict[int, SensorSkeleton]":
-    """Read the skeletons of a file by person; their numbers are those of the file, or count from 1.
-
-    Raises:
-        PoseError: If it cannot be read, or contains no skeleton.
-    """
+    """Read the skeletons of a file by person, numbered as there or from 1; PoseError if there is none."""
     suffix = path.suffix.lower()
     if suffix == ".txt":
         from pose.body.sensors.kinect import read_ui_prmd_kinect
@@ -97,13 +89,7 @@ def _motion_capture(path: Path) -> "dict[int, SensorSkeleton]":
 
 
 def sensor_arrays(skeleton: "SensorSkeleton", height: float | None, clean: bool) -> "tuple[dict[str, Array], str]":
-    """Return the arrays of the output file of a skeleton, and a line that describes it.
-
-    Args:
-        skeleton: The skeleton of one person.
-        height: Body height in m given by the user; None: none.
-        clean: Whether the network corrects a depth camera's skeleton.
-    """
+    """Return the arrays of the output file of a skeleton, and a line on it; `height` is that given by the user, m."""
     import numpy as np
 
     from pose.body.sensors.recording import SOURCES

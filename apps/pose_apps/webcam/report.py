@@ -197,11 +197,7 @@ def check_report(config: WebcamConfig) -> None:
 
 
 def write_report(path: Path, report: LiveReport) -> None:
-    """Write the report of a live run to a JSON file. If this fails, print the report.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write the report of a live run as JSON; if that fails, print it and raise a PoseError."""
     text = json.dumps(report, indent=2, allow_nan=False) + "\n"
     try:
         with _as_report(), writing([path]):
@@ -220,10 +216,7 @@ def _as_report() -> Iterator[None]:
 
 
 def summary(report: LiveReport) -> str:
-    """Summarise a live run in lines of text: frames, latency and memory, and one line per camera if there are several.
-
-    Without a processed frame, there is only one line.
-    """
+    """Summarise a live run in lines: frames, latency, memory, and each of several cameras; one line without frames."""
     latency, memory = report["latency_ms"], report["memory_mib"]
     if not report["processed"]:
         return f"{report['source']}: no frame in {report['seconds']:.1f} s"

@@ -37,12 +37,7 @@ TABLE_NAMES = {name: own for own, name in bone_names("vrm").items()}  # names in
 
 
 def bones_by_name(names: Sequence[str], among: Iterable[int]) -> dict[str, int]:
-    """Return the node of each bone that is recognised by its name, keyed by Mixamo's names without prefix.
-
-    Args:
-        names: Names of all nodes.
-        among: Indices of the nodes to consider, those preferred first.
-    """
+    """Return the nodes of bones recognised by name, keyed by Mixamo's names; `among` are indices, preferred first."""
     found: dict[str, int] = {}
     joints: dict[str, int] = {}  # bones with the name of the joint at their start
     for node in among:

@@ -36,10 +36,7 @@ def character_of(track: Track, mesh: Mesh = "full") -> Character:
 
 
 def moving_bones(model: BodyModel, *, fingers: bool) -> list[int]:
-    """Return the indices of the animated bones.
-
-    The toes are never animated. The fingers are animated only if `fingers` is True.
-    """
+    """Return the indices of the animated bones: never the toes, the fingers only if `fingers` is True."""
     return [at for at, name in enumerate(model.names) if "Toe" not in name and (fingers or not is_finger(name))]
 
 
@@ -70,11 +67,7 @@ def character_look(rig: str) -> Callable[[Track], Look]:
 
 
 class CharacterMotion:
-    """Motion of a character that follows a track.
-
-    Rotations are computed for the frames in which the person is present. They are zeros in other frames, which are not
-    drawn.
-    """
+    """Motion of a character that follows a track; rotations are zeros in frames without the person."""
 
     def __init__(self, track: Track, character: Character, space: Space, *, lock: bool = False) -> None:
         """Prepare the conversion of a track in `space`; `lock` holds the soles on the floor during contacts."""
@@ -141,10 +134,7 @@ class CharacterMotion:
         return "" if not self._rise else f", raised by {1000 * self._rise:.0f} mm so that its soles stand on the floor"
 
     def note(self) -> str:
-        """Return a note for the export summary: the character's height and its distances to the tracked joints.
-
-        It is complete only after `spans` has yielded all frames.
-        """
+        """Return a note on the character's height and distances to the tracked joints, complete after `spans`."""
         distances_mm = 1000 * np.concatenate(self.distances) if self.distances else np.zeros((1, len(H36M17)))
         height_m = self._character.vertices[:, 1].max()
         return (

@@ -81,20 +81,13 @@ def pose_character(
     heads: F64 | None = None,
     times: F64 | None = None,
 ) -> Posed:
-    """Fit the pose of a character to lifted points in T frames.
+    """Fit the pose of a character to lifted points (T, 17, 3) m in file axes (y up), Human3.6M order.
 
-    Where a hand is not detected, its rotations are interpolated by slerp between the given frames. The twist of a head
-    without a detected face is interpolated likewise.
-
-    Args:
-        points: (T, 17, 3) m in file axes (y up), Human3.6M order.
-        hands: Rotations of the hands in the same frames; None without hands.
-        faces: (T, 3) directions of the faces in file axes, NaN where not detected; None without faces.
-        feet: (T, 2, 2, 3) unit vectors in file axes. For the left and right foot: the direction from heel to toe, and
-            the upward normal of the sole. If None, feet are perpendicular to the shanks.
-        heads: (T, 3) rotation vectors, rad, by which the orientations of the heads are corrected, as returned by
-            `pose.body.character.heads.head_corrections`; None for no correction.
-        times: (T,) s, times of the frames, over which the twist of the limbs is smoothed; None does not smooth it.
+    Rotations of hands are interpolated by slerp where they are not detected, and so is the twist of a head without a
+    face. `faces` (T, 3) are directions of the faces, NaN where not detected; `feet` (T, 2, 2, 3) unit vectors of left
+    and right foot from heel to toe and up from the sole, by default perpendicular to the shanks; `heads` (T, 3) the
+    rotation vectors of `pose.body.character.heads.head_corrections`. With `times` (T,) s the twist of the limbs is
+    smoothed.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))

@@ -174,16 +174,11 @@ class Retargeting:
     def apply(
         self, root: F64, global_quaternions: F64, thorax: F64, contacts: F64 | None, times: F64, middle: F64
     ) -> Retargeted:
-        """Pose the target in T frames.
+        """Pose the target in T frames, from the rotations (T, B, 4) of our character's bones in file axes.
 
-        Args:
-            root: (T, 3) m, the middle of the hips.
-            global_quaternions: (T, B, 4) rotations of the bones of our character in file axes.
-            thorax: (T, 3) m, the point of the chest between collar bones and neck.
-            contacts: (T, 2) contact probabilities of the feet in world coordinates, to hold the soles on the floor;
-                None leaves the soles where the motion brings them.
-            times: (T,) s.
-            middle: (3,) m, the point around which the path is scaled.
+        `root` (T, 3) m is the middle of the hips, `thorax` (T, 3) m the point between collar bones and neck, `middle`
+        (3,) m that around which the path is scaled. With `contacts` (T, 2), probabilities in the world, the soles are
+        held.
         """
         rig, count, index = self.rig, len(root), self._own.model.index
         wanted = np.tile(rig.quaternions, (count, 1, 1))  # global for nodes in `known`, else relative to the parent
@@ -304,11 +299,8 @@ def _world(
 ) -> tuple[F64, F64, F64]:
     """Return global rotations (T, N, 4), positions (T, N, 3) m and scales (N,) of all nodes.
 
-    Args:
-        rig: The character.
-        turns: (T, N, 4) rotations.
-        known: (N,) mask of the nodes whose `turns` are global; the others are relative to the parent. None: no node's.
-        hips: (T, 3) m, position of the hips; None keeps that of the file.
+    `turns` (T, N, 4) are relative to the parents, except for the nodes that are `known` to be global. The position of
+    the hips (T, 3) m is by default that of the file.
     """
     whole, heads = turns.copy(), np.tile(rig.translations, (len(turns), 1, 1))
     scales = rig.scales.copy()

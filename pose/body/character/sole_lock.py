@@ -91,14 +91,9 @@ def locked(points: F64, feet: F64, contacts: F64, times: F64, soles: Soles) -> F
 
 
 def lowering(hips: F64, ankles: F64, contacts: F64, times: F64, lengths: tuple[float, float]) -> F64:
-    """Return by how much (T,) m to lower a body so that its legs reach the ankles of feet in contact.
+    """Return by how much (T,) m to lower a body with hips (T, 2, 3) so that its legs reach feet in contact.
 
-    Args:
-        hips: (T, 2, 3) m, left and right hip, y up.
-        ankles: (T, 2, 3) m, where the ankles shall be.
-        contacts: (T, 2) contact probabilities.
-        times: (T,) s.
-        lengths: Lengths of thigh and shank, m.
+    `ankles` (T, 2, 3) m are where they shall be, `lengths` those of thigh and shank, m.
     """
     apart = hips - ankles
     far = reach(*lengths, _STRAIGHT_DEGREES)

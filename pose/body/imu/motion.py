@@ -68,20 +68,11 @@ class ImuMotion:
 def solve_imus(
     recording: ImuRecording, height: float = 1.7, rate: float = DEFAULT_RATE, heading: float | None = None
 ) -> ImuMotion:
-    """Compute the motion of a person from sensors, which must begin with the person standing upright, arms down.
+    """Compute the motion of a person of a height in m from sensors, at `rate` Hz.
 
-    Args:
-        recording: Sensors on segments of the body.
-        height: Body height in m.
-        rate: Frame rate of the result in Hz.
-        heading: Direction in which the person faces while standing, in rad from the earth's x axis to its y axis. None:
-            from the axes about which knees and elbows bend.
-
-    Returns:
-        The motion, with joints of segments without sensors as in the standing pose relative to their parents.
-
-    Raises:
-        PoseError: The person does not stand still at the beginning.
+    The recording must begin with the person standing upright and still, arms down (else PoseError). `heading` is the
+    direction in which the person then faces, in rad from the earth's x axis to its y axis; by default it follows from
+    the axes about which knees and elbows bend. Joints of segments without sensors stay as in this pose.
     """
     times = recording.common_times(rate)
     raw = recording.orientations(times)

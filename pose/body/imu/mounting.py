@@ -49,13 +49,7 @@ class _Prior:
 
 
 def calibrate_mounting(observed: ObservedBones, standing: F64, up: F64 | None) -> tuple[F64, F64]:
-    """Return the rotation (4,) from earth to camera, and the bones (S, 3) in the axes of their sensors.
-
-    Args:
-        observed: Sensors and bones.
-        standing: (S, 3) directions of the bones by the standing pose, NaN where unknown.
-        up: (3,) direction against gravity in camera axes, if known.
-    """
+    """Return the rotation (4,) from earth to camera, and the bones (S, 3) in the axes of their sensors."""
     times, every = observed.times, max(1, len(observed.times) // _MAX_FRAMES)
     shared = max(1.0, CORRELATED_S * len(times) / max(times[-1] - times[0], 1e-3))
     level_up, up_sigma = (_CAMERA_UP, _LEVEL_SIGMA) if up is None else (up, _UP_SIGMA)
@@ -130,12 +124,7 @@ def _skew(vectors: F64) -> F64:
 
 
 def hinge_axis(parent: F64, own: F64) -> F64 | None:
-    """Return the axis (3,) of the hinge between two bones, in the axes of the sensor on the second one.
-
-    Args:
-        parent: (N, 3) directions of the first bone by the video, in these axes.
-        own: (3,) direction of the second bone.
-    """
+    """Return the axis (3,) of the hinge between two bones, all in the axes of the sensor on the second one."""
     across = np.stack([unit(cross(own, np.eye(3)[np.abs(own).argmin()])), np.zeros(3)])
     across[1] = cross(own, across[0])
     flat, weight = parent @ across.T, np.ones(len(parent))
@@ -179,12 +168,7 @@ class MotionPrior:
         return cls(mean.reshape(shape), factors.reshape(*shape, -1), float(rest))
 
     def expected(self, directions: F64, precision: F64) -> tuple[F64, F64]:
-        """Return the expected directions (K, B, 3) of all bones at lag 0, and their standard deviations (K, B) rad.
-
-        Args:
-            directions: (K, L, B, 3) at the lags, in axes of the heading at lag 0.
-            precision: (K, L, B) inverse variances of these, 1/rad^2; 0 where unknown.
-        """
+        """Return directions (K, B, 3) of all bones at lag 0 and their sigma (K, B) rad, from those at all lags."""
         weight = (1 / (1 / np.maximum(precision, 1e-9) + self.rest**2)) * (precision > 0)
         flat = self.factors.reshape(-1, self.factors.shape[-1])
         now, eye, middle = self.factors[len(LAGS_S) // 2], np.eye(flat.shape[1]), self.mean[len(LAGS_S) // 2]

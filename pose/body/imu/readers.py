@@ -68,11 +68,7 @@ def _is_sensor_file(path: PurePosixPath) -> bool:
 
 
 def read_imus(path: Path) -> ImuRecording:
-    """Read the sensors of one person from a file, ZIP file or folder.
-
-    Raises:
-        PoseError: It cannot be read, or contains no usable sensor.
-    """
+    """Read the sensors of one person from a file, ZIP file or folder; PoseError without a usable one."""
     suffix = path.suffix.lower()
     if suffix == ".sto":
         sensors = _opensense(read_text_file(path, MAX_FILE_BYTES), str(path))
@@ -176,11 +172,7 @@ def _opensense(content: bytes, label: str) -> list[ImuSensor]:
 
 
 def mvnx_subject(content: bytes, label: str) -> ElementTree.Element:
-    """Return the element of the person of an MVNX file.
-
-    Raises:
-        PoseError: If the file is not MVNX, or has a document type or entities.
-    """
+    """Return the element of the person of an MVNX file; PoseError if it is another, or has entities."""
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise PoseError(f"{label}: contains a document type or entities, which are not read")
     try:
@@ -234,10 +226,7 @@ _SIDES = (("left", ("left", "l")), ("right", ("right", "r")))
 
 
 def segment_of(name: str) -> str | None:
-    """Return the segment that the name of a sensor means, or None.
-
-    Understood are names such as "Left Lower Leg", "tibia_r_imu", "RightForeArm" and "pelvis".
-    """
+    """Return the segment that the name of a sensor, such as "tibia_r_imu" or "RightForeArm", means, or None."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
     parts = {*words, *(first + second for first, second in pairwise(words))}
     for segment, options in _WORDS:

@@ -52,11 +52,7 @@ class ImuRecording:
 
     @classmethod
     def of(cls, sensors: list[ImuSensor], source: str) -> Self:
-        """Make a recording of sensors on different segments.
-
-        Raises:
-            PoseError: Two sensors are on one segment, there is none, or they have no time in common.
-        """
+        """Make a recording; PoseError if sensors share a segment, have no time in common, or there is none."""
         if not sensors:
             raise PoseError(
                 f"{source}: contains no sensor with the name of a segment; the names are, for example, pelvis, "

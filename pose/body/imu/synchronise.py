@@ -35,18 +35,12 @@ def video_offset(
     """Return the time in s to add to the sensors' times so that they agree with a video, and the correlation.
 
     The angular speed of a bone in the video is at most that of its segment, since a bone's direction does not show
-    rotation about itself; both have their peaks at the same times, which is what the correlation finds.
-
-    Args:
-        recording: The sensors of the person.
-        joints: (T, 17, 3) m, joints of Human3.6M-17 of the person in the video, in any fixed axes.
-        times: (T,) s of the video's frames.
-        max_offset: Largest offset in s that is tried.
-        at: The offset in s, if it is known; the correlation is then that at this offset.
-        seen: (T,) whether the person was seen in the frame; None: in all.
+    rotation about itself; both have their peaks at the same times, which is what the correlation finds. `joints` (T,
+    17, 3) are in any fixed axes; frames that are not `seen` do not count. With a known offset `at`, the correlation is
+    that there.
 
     Raises:
-        PoseError: No sensor is on a bone of the skeleton, or no offset makes the motions similar.
+        PoseError: No sensor is on a bone of the skeleton, or no offset up to `max_offset` s makes the motions similar.
     """
     grid = np.arange(times[0], times[-1], 1 / _RATE)
     own = recording.common_times(_RATE)
@@ -97,12 +91,7 @@ def _smoothed(values: F64) -> F64:
 
 
 def _correlation(pairs: list[tuple[F64, F64]], seen: F64) -> tuple[F64, F64, F64]:
-    """Return shifts and overlaps in samples, and the mean correlation of the pairs at each shift.
-
-    Args:
-        pairs: Speeds by a sensor (N,), and in the video (M,).
-        seen: (M,) weights of the samples of the video, 0 or 1.
-    """
+    """Return shifts and overlaps in samples, and the mean correlation of the pairs of speeds at each shift."""
     long, short = len(pairs[0][0]), len(seen)
     size = 1 << (long + short).bit_length()
     lags = np.arange(1 - short, long)

@@ -114,17 +114,10 @@ def worn_sensors(
     offset: float | None = None,
     up: F64 | None = None,
 ) -> WornSensors:
-    """Find who wears the sensors, and what they measure at `times` (T,) s of the video.
+    """Find who wears the sensors, by track id, and what they measure at the times (T,) s of all frames of the video.
 
-    Args:
-        recording: The sensors.
-        people: Motions by track id.
-        times: Times of all frames.
-        offset: Time in s to add to the sensors' times; None finds it.
-        up: (3,) direction against gravity in camera axes, if known.
-
-    Raises:
-        PoseError: If the sensors fit no person, or too few frames show the person.
+    `offset` s is to be added to the sensors' times; None finds it. `up` (3,) is against gravity in camera axes, if
+    known. If the sensors fit no person, or too few frames show the person, a PoseError says so.
     """
     found, reasons = dict[int, tuple[float, float, float]](), list[str]()
     for number, motion in people.items():
@@ -294,13 +287,8 @@ def _standing(recording: ImuRecording, used: list[tuple[str, int]]) -> F64:
 def _headings(used: list[tuple[str, int]], measured: F64, seen: F64, planes: F64, times: F64, at: F64) -> F64:
     """Return the rotations (K, S) rad about the vertical at times `at` (K,) s that turn sensors to the video.
 
-    Args:
-        used: Segment and bone of each of the S directions; those of one sensor have one heading.
-        measured: (N, S, 3) directions by the sensors, earth axes.
-        seen: (N, S, 3) directions in the video, earth axes.
-        planes: (N, S, 3) normals of the planes through the camera and the bones, earth axes.
-        times: (N,) s.
-        at: (K,) s.
+    `measured` and `seen` (N, S, 3) are directions by sensors and video, `planes` (N, S, 3) the normals of the planes
+    through camera and bones, all in earth axes. The S directions in `used` of one sensor have one heading.
     """
     slope, off = cross(np.broadcast_to(EARTH_UP, measured.shape), measured), seen - measured
     axes = ((planes, PLANE_SIGMA**-2), (cross(planes, measured), DEPTH_SIGMA**-2))

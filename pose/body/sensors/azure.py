@@ -33,11 +33,7 @@ Rows = dict[int, list[tuple[float, F64]]]  # by body: time in s and joints (32, 
 
 
 def read_azure_json(path: Path) -> dict[int, SensorSkeleton]:
-    """Read the JSON file of the sample `offline_processor`: a skeleton for each body id.
-
-    Raises:
-        PoseError: If the file is damaged or contains no body.
-    """
+    """Read the JSON of `offline_processor`: a skeleton for each body id; PoseError if there is none."""
     rows: Rows = {}
     try:
         content = strict_json(read_text_file(path, MAX_FILE_BYTES))
@@ -59,11 +55,7 @@ def read_azure_json(path: Path) -> dict[int, SensorSkeleton]:
 
 
 def read_ros_bag(path: Path) -> dict[int, SensorSkeleton]:
-    """Read the bodies of a ROS 1 bag, or of a ROS 2 bag (its folder).
-
-    Raises:
-        PoseError: If the package `rosbags` is missing, or the bag is damaged or contains no body.
-    """
+    """Read the bodies of a ROS 1 or 2 bag; PoseError without `rosbags`, or without a body."""
     try:
         from rosbags.highlevel import AnyReader
         from rosbags.typesys import Stores, get_typestore

@@ -35,11 +35,7 @@ _ROLES: dict[str, str | tuple[str, ...]] = {
 
 
 def read_ui_prmd_kinect(path: Path) -> SensorSkeleton:
-    """Read a recording from its file of positions, beside which its file of angles must be.
-
-    Raises:
-        PoseError: If a file is missing or damaged.
-    """
+    """Read a file of positions, and that of angles beside it; PoseError if one is missing or damaged."""
     angles = path.with_name(path.name.replace("_positions", "_angles"))
     positions = read_text_file(path, MAX_FILE_BYTES)
     return parse_ui_prmd_kinect(_text(positions), _text(read_text_file(angles, MAX_FILE_BYTES)), str(path))

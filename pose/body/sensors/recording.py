@@ -26,11 +26,7 @@ class SensorSkeleton:
 
     @classmethod
     def of(cls, times: F64, joints: F64, scores: F64 | None, kind: str, source: str) -> Self:
-        """Check and sort what a file contained: frames of equal time are dropped, values beyond bounds are refused.
-
-        Raises:
-            PoseError: If fewer than two frames, or joints or times out of range.
-        """
+        """Sort frames, drop equal times, and check; PoseError for less than two frames or bad values."""
         if len(times) > MAX_FRAMES:
             raise PoseError(f"{source}: {len(times)} frames; at most {MAX_FRAMES} are read")
         if not np.isfinite(times).all() or (len(times) and np.abs(times).max() > 1e12):
@@ -49,11 +45,7 @@ class SensorSkeleton:
 
 
 def arranged(names: list[str], points: F64, roles: dict[str, str | tuple[str, ...]], source: str) -> F64:
-    """Return (T, 17, 3) of points (T, N, 3): each joint is the mean of the points that `roles` names for it.
-
-    Raises:
-        PoseError: If a name is missing.
-    """
+    """Return (T, 17, 3), each the mean of the points that `roles` names; PoseError for a missing name."""
     place = {name: at for at, name in enumerate(names)}
     columns = []
     for joint in H36M17.names:

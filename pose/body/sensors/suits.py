@@ -30,11 +30,7 @@ def has_positions(path: Path) -> bool:
 
 
 def read_mvnx(path: Path) -> SensorSkeleton:
-    """Read the positions of the segments' origins, which are joints: x forward, y left and z up in the file, in m.
-
-    Raises:
-        PoseError: If the file is damaged, or a segment is missing.
-    """
+    """Read the segments' origins, joints in m (x forward, y left, z up in the file); PoseError if one is missing."""
     source = str(path)
     subject = mvnx_subject(read_text_file(path, MAX_FILE_BYTES), source)
     names = [segment.get("label", "") for segment in subject.iterfind(f"{_MVN}segments/{_MVN}segment")]

@@ -108,10 +108,7 @@ class Context:
 
 
 def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
-    """Rotate each pair (i, i + K/2) of features by the frame's rotary angle.
-
-    Dot products of two rotated vectors depend only on the time between their frames, not on the origin of time.
-    """
+    """Rotate each pair (i, i + K/2) of features by the frame's angle: products depend on time differences only."""
     cos, sin = context.cos[:, None], context.sin[:, None]
     a, b = x_BHTK.chunk(2, dim=-1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x_BHTK.dtype)
@@ -150,10 +147,7 @@ class KVCache(NamedTuple):
         )
 
     def push(self, k_BH1K: Tensor, v_BH1K: Tensor, valid_B1: Tensor | None, pinned: int = 0) -> "KVCache":
-        """Return a cache with one more frame, which replaces the oldest one after the first `pinned`.
-
-        The slot of a frame with `valid_B1` False counts as empty.
-        """
+        """Return a cache with one more frame, in the slot of the oldest that is not pinned."""
         slot_B = ring_slot(self.frames, self.keys.shape[2], pinned)
         position_B1 = self.frames[:, None]
         if valid_B1 is not None:
@@ -168,10 +162,7 @@ class KVCache(NamedTuple):
 
 
 def ring_slot(frame_B: Tensor, slots: int, pinned: int) -> Tensor:
-    """Return the index (B,) of the cache slot, out of `slots`, for each frame number.
-
-    The first `pinned` frames each have a fixed slot. All other frames share a ring buffer in the other slots.
-    """
+    """Return the slot (B,) of each frame number, of `slots`: fixed for the first `pinned` frames, then a ring."""
     slot_B = pinned + (frame_B - pinned) % (slots - pinned)
     return torch.where(frame_B < pinned, frame_B, slot_B) if pinned else slot_B
 
@@ -227,18 +218,12 @@ class Attention(nn.Module):
 
     @classmethod
     def build_layers(cls, depth: int, dim: int, heads: int, **options: Option) -> "list[Attention]":
-        """Build the attention layers for a stack of blocks.
-
-        Mechanisms whose layers share parameters override this method.
-        """
+        """Build the attention layers for a stack of blocks, which may share parameters."""
         build: Callable[..., Attention] = cls  # keywords depend on the mechanism; `build_attentions` checks them
         return [build(dim, heads, **options) for _ in range(depth)]
 
     def forward(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """Mix the tokens (B, T, D) over time; ValueError if the sequence is longer than the mechanism allows.
-
-        The content of invalid frames, NaN included, has no effect. Their output is 0.
-        """
+        """Mix the tokens (B, T, D) over time; invalid frames have no effect and output 0. ValueError if too long."""
         limit = self.capabilities.max_length
         if limit is not None and x_BTD.shape[1] > limit:
             raise ValueError(f"{type(self).__name__} was built for at most {limit} frames, got {x_BTD.shape[1]}")
@@ -248,24 +233,14 @@ class Attention(nn.Module):
         return self.mix(x_BTD.where(valid_BT1, 0), context).where(valid_BT1, 0)
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
-        """Prepare for a training step; mechanisms with random parts sample them here.
-
-        Args:
-            step: Number of the step, from 0.
-            generator: Source of random numbers. It depends only on the seed of the run, the step and the layer, so a
-                resumed run repeats the same numbers.
-        """
+        """Prepare for a training step; random parts are sampled from `generator`, which a resumed run repeats."""
 
     def penalty(self) -> Tensor | None:
         """Return the term that training adds to the loss for this layer, or None for no term."""
         return None
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Create the empty cache for `batch` streams.
-
-        Raises:
-            ValueError: If the layer is not causal or the mechanism cannot stream.
-        """
+        """Create the empty cache for `batch` streams; ValueError if the layer cannot stream."""
         if not (self.causal and self.capabilities.streaming):
             raise ValueError(f"{type(self).__name__} built with causal={self.causal} cannot stream")
         return self.empty_cache(batch, device, dtype)
@@ -282,10 +257,7 @@ class Attention(nn.Module):
         return y_B1D.where(valid_B11, 0), cache
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """Compute the output of the mechanism, (B, T, D).
-
-        `x_BTD` is already 0 in invalid frames, and the output of invalid frames is discarded.
-        """
+        """Compute the output (B, T, D) of tokens that are 0 in invalid frames, whose output is discarded."""
         raise NotImplementedError
 
     @property

@@ -30,13 +30,9 @@ def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
 
 
 def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[Attention]:
-    """Make groups of consecutive layers use the attention map of their first layer; return the new layers.
+    """Make groups of consecutive layers, of the given sizes, use the map of their first layer; return new layers.
 
-    Args:
-        groups: Number of layers in each group; must sum to the number of layers.
-
-    Raises:
-        ValueError: If the mechanism has no attention map, or is causal and does not stream with a `KVCache`.
+    ValueError if the mechanism has no attention map, or is causal and does not stream with a `KVCache`.
     """
     assert sum(groups) == len(layers)
     left, shared = iter(layers), list[Attention]()

@@ -137,13 +137,7 @@ class BoneTarget:
         return result
 
     def joint_sigma(self, bones: Bones, lengths: F64, sigma: F64) -> F64:
-        """Return sigma (K, N) mm of joints, reduced to what the measured directions of their chains leave of it.
-
-        Args:
-            bones: Bones, each after that of its parent.
-            lengths: (B,) m.
-            sigma: (K, N) mm, before.
-        """
+        """Return sigma (K, N) mm of joints, reduced to what the measured directions of their chains leave of it."""
         own = np.where(self.precision > 0, 2 * _RADIUS_68 * (1000 * lengths) ** 2 / np.maximum(self.precision, 1e-9), 0)
         result = sigma.astype(np.float64)
         for bone, (a, b) in enumerate(zip(bones.starts, bones.ends, strict=True)):

@@ -34,9 +34,5 @@ def save_forecaster(network: ForecasterNetwork, path: Path) -> None:
 
 
 def load_network(path: Path) -> ForecasterNetwork:
-    """Load a forecaster network from a checkpoint file, in evaluation mode.
-
-    Raises:
-        PoseError: If the file is not a complete forecaster checkpoint.
-    """
+    """Load a forecaster in evaluation mode; PoseError if the file is no complete checkpoint."""
     return _FORECASTER.load(path)

@@ -60,12 +60,7 @@ class ForecasterConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """Build a configuration from the output of `to_dict`, which may come from an untrusted file.
-
-        Raises:
-            ValueError: If a key is unknown, or a value has the wrong type or is out of range.
-            TypeError: If `values` is not a mapping.
-        """
+        """Build a configuration from untrusted `to_dict` output; ValueError or TypeError if invalid."""
         checked = check_config(values, cls().to_dict())
         return cls(**checked)
 

@@ -44,12 +44,7 @@ class DecoderBlock(nn.Module):
         self.norm2, self.norm3 = (nn.LayerNorm(dim) if normalized else nn.Identity() for _ in range(2))
 
     def forward(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
-        """Process tokens (B, T, D); token t depends on tokens up to t.
-
-        Args:
-            x: (B, T, D) tokens.
-            remembered: Keys and values of the past, returned by `cross.remember`.
-        """
+        """Process tokens (B, T, D), of which t depends on tokens up to t, with `remembered` keys and values."""
         if self.attention is not None:
             x = self.norm1(x + self.attention(x, context)) if self.post else x + self.attention(self.norm1(x), context)
         return self._attend(x, context, remembered)
@@ -60,10 +55,7 @@ class DecoderBlock(nn.Module):
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """Process the next token (B, 1, D) of every sequence; return its output as in `forward`, and the cache.
-
-        `remembered` are keys and values of the encoded past, as returned by `cross.remember`.
-        """
+        """Process the next token (B, 1, D) of every sequence as `forward` does; return its output and the new cache."""
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
         x = self.norm1(x + y) if self.post else x + y

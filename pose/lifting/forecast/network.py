@@ -74,22 +74,13 @@ class ForecasterNetwork(nn.Module):
         return self.predict(past, ahead)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict from F features at K ages, `past` (B, K, F), at `ahead` (B, Q) s after the last frame.
-
-        Networks with `predicts_steps` ignore `ahead` and predict all S steps.
-        """
+        """Predict at `ahead` (B, Q) s from `past` (B, K, F), or all S steps of networks with `predicts_steps`."""
         raise NotImplementedError
 
     def scheduled_sampling(
         self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
     ) -> Displacements:
-        """Predict all steps with scheduled sampling.
-
-        Args:
-            past: (B, K, F) network inputs, F features at K ages.
-            truth: (B, S, 51) m, true displacements at S steps.
-            truth_probability: Probability that the input of the next step is a true step instead of the predicted one.
-        """
+        """Predict all steps, each from the true step (B, S, 51) m with a probability, else from the predicted one."""
         raise NotImplementedError
 
 

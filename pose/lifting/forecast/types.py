@@ -103,13 +103,7 @@ class Forecaster(Protocol):
     name: str
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """Predict the motion of P people at Q times each.
-
-        Args:
-            past: The past of the people.
-            times: (P, Q) s, requested times, on the clock of `past.times`. For times that are not after a person's last
-                frame, the result is that frame.
-        """
+        """Predict the motion of P people at times (P, Q) s; times before a person's last frame give that frame."""
         ...
 
 

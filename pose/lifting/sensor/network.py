@@ -41,12 +41,7 @@ class SensorNetwork(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, features: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
-        """Return corrections (B, T, 51) m and calibrated sigma (B, T, 17) m; that of joint 0 is of the pelvis's path.
-
-        Args:
-            features: (B, T, F) from `pose.lifting.sensor.features.describe`.
-            times: (B, T) float64 s.
-        """
+        """Return corrections (B, T, 51) m and sigma (B, T, 17) m (joint 0: of the path) of `describe`'s inputs."""
         corrections, log_sigma = self.predict(features, times)
         return corrections, (self.calibration[0] * log_sigma + self.calibration[1]).exp() * TYPICAL_SIGMA_M
 
@@ -66,11 +61,7 @@ SENSOR = CheckpointKind("sensor network", FORMAT, LifterConfig.from_dict, Sensor
 
 
 def export_sensor(network: SensorNetwork, path: Path, checkpoint_sha256: str = "") -> float:
-    """Write an ONNX file with dynamic people and frames; return its largest difference from the network, m.
-
-    Raises:
-        PoseError: If the package onnxscript is missing, or the outputs differ.
-    """
+    """Write an ONNX file with dynamic sizes; return its difference in m. PoseError if that is too large."""
     network = network.eval().cpu()
     axes = {0: torch.export.Dim("people", min=1, max=4096), 1: torch.export.Dim("time", min=2, max=4096)}
     metadata = {

@@ -32,10 +32,7 @@ BOX_TO_REGION = 1.25
 
 
 class BlazePose:
-    """Estimator of 33 body landmarks in each region.
-
-    The landmarks of one frame determine the region for the next frame.
-    """
+    """Estimator of 33 body landmarks in each region, which determine the region for the next frame."""
 
     skeleton = BLAZEPOSE33
 
@@ -51,10 +48,7 @@ class BlazePose:
         self._network = LiteRTModel(model, options.threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Return the region of each person from the detector.
-
-        If the detector has no regions, return upright squares whose sides are 1.25 times the longer side of each box.
-        """
+        """Return each person's region from the detector, else squares of 1.25 times the box's longer side."""
         if boxes.regions is not None:
             return boxes.regions
         low, high = boxes.xyxy[:, :2], boxes.xyxy[:, 2:]

@@ -28,10 +28,7 @@ MIN_WEIGHT = 1e-3
 
 
 class Ensemble:
-    """Estimator that runs several estimators, in the skeleton of the first one.
-
-    The first one also determines presence, the regions, and joints that the others do not have.
-    """
+    """Estimator that runs several; the first one determines skeleton, presence and regions."""
 
     def __init__(self, estimators: Sequence[Estimator], *, mirror: bool = False) -> None:
         """Combine estimators; with `mirror`, each also processes the mirrored crop."""

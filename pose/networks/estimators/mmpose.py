@@ -44,12 +44,7 @@ class MMPose:
     name = "mmpose"
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Build the model.
-
-        Raises:
-            PoseError: If mmpose is not installed, the model cannot be built with these options, or its joints match no
-                known skeleton.
-        """
+        """Build the model; PoseError without mmpose, or if options or joints do not fit."""
         if options.precision == "float16":
             raise PoseError("precision: mmpose models run in float32 here; use precision auto or float32")
         self.device = resolve_device(options.device)

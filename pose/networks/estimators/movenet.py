@@ -73,20 +73,13 @@ class GraphModel:
 
 
 class MoveNet:
-    """Estimator of 17 joints in each region, on the CPU.
-
-    The joints of one frame determine the region for the next frame.
-    """
+    """Estimator of 17 joints in each region, which determine the region for the next frame, on the CPU."""
 
     name = "movenet"
     skeleton = COCO17
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load Lightning, a LiteRT file, or Thunder, the weights (.bin) of a graph model.
-
-        Raises:
-            PoseError: If a file cannot be loaded.
-        """
+        """Load Lightning (LiteRT) or Thunder (.bin of a graph model); PoseError if a file is invalid."""
         if model.suffix == ".bin":
             self.name = "movenet-thunder"
             self._network: CropNetwork = GraphModel(locate(THUNDER_GRAPH), model, options)

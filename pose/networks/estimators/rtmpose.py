@@ -49,11 +49,7 @@ class RTMPose:
     name = "rtmpose"
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the network cannot be loaded with these options, or has neither 17 nor 26 joints.
-        """
+        """Load the network; PoseError if options do not fit, or it has neither 17 nor 26 joints."""
         if model.suffix in (".pth", ".pt"):
             self._network: SimCCNetwork = _TorchNetwork(model, options)
         else:

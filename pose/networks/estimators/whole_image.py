@@ -117,11 +117,7 @@ class YoloPose(WholeImageEstimator):
     name = "yolo-pose"
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the network cannot be loaded with these options, or does not have 17 joints.
-        """
+        """Load the network; PoseError if options do not fit, or it does not have 17 joints."""
         network = load_yolo(model, "pose", options)
         if network.joints != len(COCO17):
             raise PoseError(f"{model}: outputs {network.joints} joints; yolo-pose expects the 17 of COCO")

@@ -23,11 +23,7 @@ class BundleError(PoseError):
 
 
 def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverified: bool = False) -> list[Weight]:
-    """Write weights into one archive, atomically. Missing weights are downloaded first.
-
-    Raises:
-        UsageError: If a name is unknown, or the weight is part of the package. Errors of `Store.locate` are passed on.
-    """
+    """Write weights, downloaded if missing, into one archive; UsageError for unknown or packaged ones."""
     weights = [store.weight(name) for name in sorted(set(names))]
     for weight in weights:
         if isinstance(weight.source, InPackage):

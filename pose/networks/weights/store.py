@@ -122,10 +122,7 @@ class Store:
         return None
 
     def locate(self, name: str, *, allow_unverified: bool = False) -> Path:
-        """Return the path of the verified file, and download it if it is missing.
-
-        This method raises the errors of `find` and `fetch`.
-        """
+        """Return the path of the verified file, and download it if it is missing; raises as `find` and `fetch` do."""
         return self.find(name, allow_unverified=allow_unverified) or self.fetch(name, allow_unverified=allow_unverified)
 
     def status(self, name: str) -> WeightStatus:

@@ -62,13 +62,7 @@ def people_key(pipeline: Computes, source: Source) -> str | None:
 
 
 def poses_key(pipeline: Computes, source: Source, people: str) -> str:
-    """Return the cache key of the 3D poses of a source. It covers all settings, since computing 3D poses is cheap.
-
-    Args:
-        pipeline: Computes that computes the poses.
-        source: Video or other source.
-        people: Result of `people_key` for this pipeline and source.
-    """
+    """Return the cache key of the 3D poses of a source with the key `people`; it covers all settings."""
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
     config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILE_SETTINGS}

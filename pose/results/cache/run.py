@@ -110,12 +110,7 @@ class CachedRun:
     def observed(
         self, folder: Path | None, progress: Callable[[Iterator[FrameResult]], Iterable[FrameResult]]
     ) -> ResultStore:
-        """Return all frames with their 2D, from the cache or computed; the caller closes the store, then this run.
-
-        Args:
-            folder: Folder for unnamed temporary files; None for the system's temporary folder.
-            progress: Function that passes computed results on, and may report them.
-        """
+        """Return all frames with their 2D, from the cache or computed; the caller closes the store, then this run."""
         if self._stored is not None:
             self._restore_problems(self._entries[0].metadata)
             return self._stored
@@ -143,13 +138,7 @@ class CachedRun:
         sides: Sequence[GivenSides] = (),
         directions: Mapping[int, BoneDirections] | None = None,
     ) -> Iterator[FrameResult]:
-        """Yield the 3D of frames whose 2D is known, in order.
-
-        Args:
-            people: People of all frames, without those that were interpolated between samples.
-            sides: Sides of limbs that a user gives.
-            directions: Directions of bones that sensors measure, by track id.
-        """
+        """Yield the 3D of frames with known 2D, in order, with the sides that a user gives and sensors' directions."""
         session = self._pipeline.session(self._source.info.size, self._source.info.focal_35mm)
         if sides:
             session.take_sides(sides)

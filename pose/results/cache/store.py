@@ -42,11 +42,7 @@ class Cache:
         self._work: Path | None = None
 
     def __enter__(self) -> Self:
-        """Create the folder if necessary.
-
-        Raises:
-            PoseError: If the folder cannot be created or written, or if it belongs to another user.
-        """
+        """Create the folder if necessary; PoseError if it is not writable, or another user's."""
         with file_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_own(self.folder.stat()):
@@ -85,10 +81,7 @@ class Cache:
 
     @contextmanager
     def create(self, key: str) -> Iterator["NewEntry"]:
-        """Yield a new entry to write, as a context manager. Without `NewEntry.commit`, nothing is stored.
-
-        A full disk does not raise an error. Instead `problem` is set, and no entry is stored.
-        """
+        """Yield a new entry to write, stored by `NewEntry.commit`; if the disk is full, only `problem` is set."""
         assert self._work is not None, "used as a context"
         entry = NewEntry(self._work / key, key)
         try:

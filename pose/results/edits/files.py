@@ -25,12 +25,7 @@ JOINTS = frozenset(name for skeleton in SKELETONS.values() for name in skeleton.
 
 
 def read_edits(path: Path | str) -> list[Edit]:
-    """Read a file of edits.
-
-    Raises:
-        PoseError: If the file cannot be read.
-        UsageError: If it contains anything but valid edits.
-    """
+    """Read a file of edits: PoseError if it cannot be read, UsageError if its edits are invalid."""
     try:
         return parse_edits(strict_json(read_text_file(Path(path), MAX_BYTES)))
     except (ValueError, UsageError) as error:
@@ -38,12 +33,7 @@ def read_edits(path: Path | str) -> list[Edit]:
 
 
 def given_edits(edits: Path | str | Sequence[Edit] | None) -> Sequence[Edit]:
-    """Return edits, or those of a file; None gives none.
-
-    Raises:
-        PoseError: If the file cannot be read.
-        UsageError: If it contains anything but valid edits, or these are no edits.
-    """
+    """Return edits, or those of a file, checked like those of `read_edits`; None gives none."""
     if edits is None:
         return ()
     if isinstance(edits, Path | str):
@@ -54,11 +44,7 @@ def given_edits(edits: Path | str | Sequence[Edit] | None) -> Sequence[Edit]:
 
 
 def parse_edits(value: Json) -> list[Edit]:
-    """Check the parsed content of a file of edits, and return the edits.
-
-    Raises:
-        UsageError: If anything is missing, unknown or out of range; the message names the edit.
-    """
+    """Return the edits of parsed content; UsageError names the one that is invalid."""
     try:
         if not isinstance(value, Mapping) or member(value, "format") != FORMAT:
             raise ValueError(f'expected an object with "format": "{FORMAT}"')

@@ -85,10 +85,7 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Left and right of limbs from the time of the place until `until` s.
-
-    Repair decides about changes of sides in between.
-    """
+    """Left and right of limbs from the place until `until` s; repair decides about changes in between."""
 
     person: Place
     limbs: Literal["legs", "arms", "body"]

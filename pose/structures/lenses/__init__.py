@@ -9,11 +9,7 @@ PINHOLE = RadialLens()  # no distortion
 
 
 def lens_of_file(name: str, coefficients: tuple[float, ...]) -> Lens:
-    """Return the lens of a calibration file, from the name of the model and OpenCV's coefficients.
-
-    Raises:
-        ValueError: If the model is unknown, or cannot represent the coefficients.
-    """
+    """Return the lens of a model's name and OpenCV's coefficients; ValueError if they do not fit."""
     if name not in LENSES:
         raise ValueError(f"unknown lens model {name!r}; known: {', '.join(LENSES)}")
     return LENSES[name].of_file(coefficients)

@@ -20,11 +20,7 @@ class Lens(ABC):
     @classmethod
     @abstractmethod
     def of_file(cls, values: tuple[float, ...]) -> Self:
-        """Make the lens from the distortion coefficients of a calibration file, in OpenCV's order.
-
-        Raises:
-            ValueError: If the model cannot represent them.
-        """
+        """Make the lens from distortion coefficients in OpenCV's order; ValueError if they do not fit."""
 
     @property
     @abstractmethod

@@ -125,10 +125,7 @@ class OcSort(FilterTracker[OcSortTrack]):
 
 
 def directions(a: F64, b: F64) -> F64:
-    """Return unit vectors (N, M, 2) from the centres of boxes `a` (N, 4) to those of `b` (M, 4).
-
-    The vector between equal centres is 0.
-    """
+    """Return unit vectors (N, M, 2) from the centres of boxes `a` (N, 4) to those of `b` (M, 4); 0 if equal."""
     offset = ((b[:, :2] + b[:, 2:])[None] - (a[:, :2] + a[:, 2:])[:, None]) / 2
     result: F64 = offset / (np.linalg.norm(offset, axis=-1, keepdims=True) + EPSILON)
     return result

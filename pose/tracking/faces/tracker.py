@@ -85,11 +85,7 @@ class FaceTracker:
         self._tracks: dict[int, _Track] = {}
 
     def step(self, image: U8, people: People) -> Faces:
-        """Find the faces of the people in the next frame.
-
-        Raises:
-            ValueError: If the skeleton lacks nose, eyes, ears or shoulders.
-        """
+        """Find the faces of people in the next frame; ValueError if the skeleton lacks head or shoulders."""
         if people.cut:
             self._tracks = {}
         heads, ids, time = _Heads.of(people, self._skeleton), people.ids.tolist(), people.time

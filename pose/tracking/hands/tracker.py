@@ -147,11 +147,7 @@ class HandTracker:
         self._next_palm: dict[Key, float] = {}
 
     def step(self, image: U8, people: People) -> Hands:
-        """Find the hands of the people in the next frame.
-
-        Raises:
-            ValueError: If the skeleton lacks wrists, elbows, shoulders or hips.
-        """
+        """Find the hands of people in the next frame; ValueError if the skeleton lacks arms or hips."""
         if people.cut:
             self._tracks, self._next_palm = {}, {}
         arms = Arms.of(people, self._skeleton)

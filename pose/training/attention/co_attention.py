@@ -38,11 +38,7 @@ class CoAttention(nn.Module):
 
 
 class CoAttentionHalves(Attention):
-    """Co-attention of the two halves of the tokens' projection, each with half of the heads.
-
-    Args:
-        order: `parallel`, or `alternating`: the second half attends to the new first half.
-    """
+    """Co-attention of the tokens' two halves, `parallel`, or `alternating`: the second sees the new first."""
 
     capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=True, cost="O(T^2 D)")
 

@@ -20,11 +20,7 @@ class Layout(Protocol):
     """Interface of layouts. A layout defines the A keys for which each query's scores are computed."""
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Return the frame numbers of each query's A keys for a sequence of `length` frames.
-
-        Returns:
-            (T, A), or (1, A) if all queries have the same keys. Some may lie outside the sequence.
-        """
+        """Return the frame numbers of each query's A keys, (T, A) or (1, A); some may lie outside the sequence."""
         ...
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:

@@ -70,12 +70,7 @@ def frames_with_truth(true: Poses) -> Flags:
 
 
 def consecutive(valid: Flags, frames: int) -> Flags:
-    """Return a mask (..., T - frames + 1), True where a run of `frames` consecutive valid frames starts.
-
-    Args:
-        valid: Flags of valid frames, (..., T).
-        frames: Length of a run. A first difference over time needs 2 frames, a second difference 3.
-    """
+    """Return a mask (..., T - frames + 1), True where a run of `frames` valid frames (..., T) starts."""
     if valid.shape[-1] < frames:
         return valid[..., :0]
     return np.asarray(np.lib.stride_tricks.sliding_window_view(valid, frames, axis=-1).all(axis=-1))

@@ -21,11 +21,7 @@ Predictions = dict[str, F32]
 
 
 def save_predictions(path: Path, predictions: Predictions) -> None:
-    """Write predictions, poses (T, 17, 3) by sequence key, to an .npz file atomically.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write poses (T, 17, 3) by sequence key to an .npz file; PoseError if that fails."""
     with whole_file(path) as hidden, zipfile.ZipFile(hidden, "w", zipfile.ZIP_STORED) as archive:
         for key, poses in predictions.items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:

@@ -102,11 +102,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 
 
 def require_matplotlib() -> None:
-    """Check that matplotlib is installed.
-
-    Raises:
-        PoseError: If matplotlib is missing. The message has the command that installs it.
-    """
+    """Raise a PoseError with the command that installs matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

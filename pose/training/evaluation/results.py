@@ -185,12 +185,7 @@ def save_results(path: Path, results: Sequence[EvaluationResult]) -> None:
 
 
 def load_results(path: Path) -> list[EvaluationResult]:
-    """Read results from a JSON file, or from `results.json` in a folder.
-
-    Raises:
-        UsageError: If the file does not exist.
-        PoseError: If the content is invalid.
-    """
+    """Read `results.json` of a file or folder; UsageError if missing, PoseError if invalid."""
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
         raise UsageError(f"{file}: no such file; expected a results.json of pose-eval")

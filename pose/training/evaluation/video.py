@@ -32,11 +32,7 @@ class Matched:
 
 
 def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, camera: Camera) -> Matched:
-    """Match the people of the ground truth (T, P, 17, 3) m with the people that a pipeline found.
-
-    Raises:
-        PoseError: If there are several people and the intrinsics are unknown.
-    """
+    """Match people (T, P, 17, 3) m of truth and pipeline; PoseError for several without intrinsics."""
     frames, people = truth.shape[:2]
     if not camera.known and people > 1:
         raise PoseError(f"ground truth of {people} people needs `intrinsics` (3, 3) to match people in the image")

@@ -43,10 +43,7 @@ class ReversibleStack(nn.Module):
         return (y1 + y2) / 2
 
     def run(self, x1: Tensor, x2: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Apply the blocks to streams `x1` and `x2`, (B, T, D) each; returns both output streams.
-
-        `context` holds the times of the tokens.
-        """
+        """Apply the blocks to streams `x1` and `x2`, (B, T, D) each; returns both output streams."""
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
             parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
             y1, y2 = _Recomputed.apply(self, context, parameters, x1, x2, *parameters)  # type: ignore[no-untyped-call, unused-ignore]
@@ -75,10 +72,7 @@ class ReversibleStack(nn.Module):
         return tuple(part for cache in caches for part in cache)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache; returns its output and the new cache.
-
-        `context` holds the time of the token. The output equals that of `forward` with causal attention.
-        """
+        """Process one new token (B, 1, D) as a causal `forward`; returns its output and the new cache."""
         x1 = x2 = x
         following: list[Tensor] = []
         for block in self._each():

@@ -18,11 +18,7 @@ from pose.training.forms.reversible import ReversibleStack
 
 
 def attention_maps(network: LifterNetwork, observations: LifterInput, times: Tensor) -> Tensor:
-    """Compute the attention maps (L, B, H, T, S) of L layers with H heads, for T queries and S keys.
-
-    Raises:
-        ValueError: If the network's attention mechanism has no maps.
-    """
+    """Compute maps (L, B, H, T, S) of L layers, H heads, T queries, S keys; ValueError without maps."""
     maps: list[Tensor] = []
 
     def keep(attention: torch.nn.Module, arguments: tuple[Tensor, object]) -> None:

@@ -116,11 +116,7 @@ def experiments(folder: Path) -> dict[str, Experiment]:
 
 
 def find_experiment(name: str, folder: Path) -> Experiment:
-    """Return an experiment of the folder by name, or read one from the user's own YAML file.
-
-    Raises:
-        UsageError: If there is no such experiment.
-    """
+    """Return an experiment by name, or of the user's own YAML file; UsageError if unknown."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))

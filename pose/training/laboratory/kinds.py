@@ -65,11 +65,7 @@ def kind_of(experiment: Experiment) -> Kind:
 
 
 def settings_of(experiment: Experiment, condition: str) -> Any:
-    """Return the validated settings of a condition.
-
-    Raises:
-        PoseError: If the settings are invalid. The message names the condition.
-    """
+    """Return the settings of a condition; PoseError names it if they are invalid."""
     kind, values = kind_of(experiment), experiment.conditions[condition]
     try:
         return _checked(kind.settings, values)

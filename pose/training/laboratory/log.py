@@ -38,12 +38,7 @@ class Record:
 
     @classmethod
     def parse(cls, line: str) -> Self:
-        """Parse a line written by `TrialLog.append`.
-
-        Raises:
-            ValueError: If the line is not valid JSON.
-            TypeError: If a key is missing or unknown, or a value has the wrong type.
-        """
+        """Parse a line written by `TrialLog.append`; ValueError or TypeError if it is invalid."""
         values = strict_json(line)
         check_type(values, _Fields)
         assert isinstance(values, dict)
@@ -90,20 +85,13 @@ def digest(records: Sequence[Record]) -> str:
 
 
 class TrialLog:
-    """Log file with the records of one experiment, in `folder`.
-
-    An interruption can leave an incomplete last line. It is ignored, and the next record replaces it.
-    """
+    """Log of one experiment's records in `folder`; an incomplete last line is ignored and replaced."""
 
     def __init__(self, folder: Path, experiment: str) -> None:
         self.path = folder / f"{experiment}.jsonl"
 
     def records(self) -> list[Record]:
-        """Read all records.
-
-        Raises:
-            PoseError: If a line is invalid. An incomplete last line is ignored instead.
-        """
+        """Read all records, without an incomplete last line; PoseError if another is invalid."""
         if not self.path.is_file():
             return []
         lines = read_text_file(self.path).decode("utf-8", "replace").splitlines(keepends=True)

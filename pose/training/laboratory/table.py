@@ -78,11 +78,7 @@ def format_table(experiment: Experiment, records: RecordsByCondition) -> str:
 
 
 def paired_differences(values: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """Return each condition's mean difference to the first one, with half of its 95 % interval.
-
-    Args:
-        values: For each condition, a result by seed or by body.
-    """
+    """Return each condition's mean difference to the first, by seed or body, with half of its 95 % interval."""
     base, *others = values.values()
     found = {}
     for name, results in zip(list(values)[1:], others, strict=True):

@@ -15,12 +15,7 @@ class OutOfTime(Exception):  # noqa: N818  a signal, not an error
 
 
 class Clock:
-    """Clock for the processor time of this process with all its threads, independent of other processes.
-
-    Args:
-        budget: Processor seconds that may be spent from now on.
-        now: Function that returns the processor time, s.
-    """
+    """Clock for the processor time of this process with all its threads; `budget` seconds may be spent from now on."""
 
     def __init__(self, budget: float = float("inf"), now: Callable[[], float] = time.process_time) -> None:
         self._now, self._began, self.budget = now, now(), budget
@@ -45,10 +40,7 @@ class GroupedBatches:
 
 
 class MotionData(Protocol):
-    """Protocol of motion data: motion capture, projected into virtual cameras.
-
-    The command line implements it, so that this package does not read files.
-    """
+    """Protocol of motion capture in virtual cameras, which the command implements; this package reads no files."""
 
     def training(
         self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = "",
@@ -61,13 +53,7 @@ class MotionData(Protocol):
         ...
 
     def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
-        """Return fixed sequences of the validation subjects. Test subjects are locked.
-
-        Args:
-            part: "train" or "validation".
-            condition: Kind of 2D input: "gt" (exact) or "detector".
-            frames: Number of frames of a sequence.
-        """
+        """Return sequences of "train" or "validation" up to `frames` long, with 2D "gt" or "detector"."""
         ...
 
     def of_subject(self, name: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
@@ -75,13 +61,9 @@ class MotionData(Protocol):
         ...
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Yield batches of each group of sequences.
+        """Yield batches of each group of sequences with a common property, with 2D as for `evaluation`.
 
-        Args:
-            by: Property that the sequences of a group have in common: "subject", "body" (laboratory and subject),
-                "exercise", "size" or "speed".
-            condition: Kind of 2D input: "gt" (exact) or "detector".
-            frames: Length of the sequences, frames.
+        It is "subject", "body" (laboratory and subject), "exercise", "size" or "speed".
         """
         ...
 

@@ -103,11 +103,7 @@ class PretrainingPredictions(NamedTuple):
 
 
 class Pretraining(nn.Module):
-    """Lifter whose head is replaced by the head of a pre-training objective.
-
-    Raises:
-        ValueError: If the lifter does not support the objective.
-    """
+    """Lifter with the head of a pre-training objective; ValueError if it does not support this one."""
 
     def __init__(self, lifter: LifterNetwork, objective: ObjectiveConfig) -> None:
         super().__init__()
@@ -286,10 +282,7 @@ def _mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 class Pretrainer(TrainingLoop[Pretraining, LiftBatch, TensorBatch]):
-    """Training loop of pre-training on 2D poses.
-
-    Its checkpoints contain the lifter, whose blocks are trained and whose own head is not.
-    """
+    """Training loop of pre-training on 2D poses; the lifter's own head is not trained."""
 
     to_tensors = TensorBatch.of
 

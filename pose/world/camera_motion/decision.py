@@ -112,10 +112,7 @@ _MAX_TILT_DEGREES = 15.0
 
 
 def device_path(odometry: Odometry, times: F64) -> tuple[CameraPath, F64 | None]:
-    """Return the path in m at the times (F,) s of frames, and the direction (3,) against gravity in its axes, if known.
-
-    Frames more than 0.5 s before or after the odometry have an unknown view.
-    """
+    """Return the path in m at times (F,) s, unknown far from the odometry, and the direction (3,) against gravity."""
     turns, places = odometry.at(times)
     first = turns[0].T
     away = np.maximum(odometry.times[0] - times, times - odometry.times[-1])

@@ -95,10 +95,7 @@ class Match:
         return int(self.fit.inliers.sum())
 
     def store_residuals(self, image: "ReducedFrame") -> None:
-        """Store the residuals of the points in the key frame, so that the next search starts there.
-
-        Large residuals may be errors and are stored only for `LARGE_RESIDUALS_S` after the key frame.
-        """
+        """Store the residuals for the next search; large ones, maybe errors, only for `LARGE_RESIDUALS_S`."""
         key, points = self.key, self.points
         residuals = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
         if image.time - key.time > LARGE_RESIDUALS_S:

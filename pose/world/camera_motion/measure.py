@@ -45,10 +45,7 @@ _TEST_INTERVAL_S = 0.75  # s between two parallax tests
 
 
 class BackgroundMotion:
-    """Measurement of the background's motion, frame by frame.
-
-    It runs in the pipeline after people are detected, because it leaves them out. Times must increase.
-    """
+    """Measurement of the background's motion, frame by frame, after people, whom it leaves out, are detected."""
 
     def __init__(self, focal: float, skeleton: Skeleton, focal_known: bool = False) -> None:
         """Start without frames."""

@@ -32,11 +32,7 @@ class CameraWatch:
     """Live estimate of the camera's view and of the kind of its motion."""
 
     def __init__(self, ignore_translation: bool = False) -> None:
-        """Start without frames.
-
-        Args:
-            ignore_translation: Whether to treat a translating camera as a rotating one.
-        """
+        """Start without frames; `ignore_translation` treats a translating camera as a rotating one."""
         self._ignore = ignore_translation
         self._tests: deque[tuple[float, float, float, float]] = (
             deque()
@@ -61,10 +57,7 @@ class CameraWatch:
 
     @property
     def excludes_translation(self) -> bool:
-        """Whether the background proves that the camera did not translate in the last seconds.
-
-        The criteria are those of `CameraMotion.excludes_translation`.
-        """
+        """Whether the background proves, as in `CameraMotion`, that the camera did not translate of late."""
         views = np.array([view for _, view in self._recent]).reshape(-1, 4)
         if not len(views):
             return True

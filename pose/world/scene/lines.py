@@ -1,9 +1,8 @@
 """Straight lines of the background, found while the video is read, as evidence of gravity and focal length.
 
-`pose.world.scene.segments` finds them. Each one is vertical, horizontal in one of two perpendicular directions, or
-unrelated: a mixture, as in J. M. Coughlan and A. L. Yuille, "Manhattan World", ICCV 1999.
-
-R. Grompone von Gioi et al., "LSD: a line segment detector", IPOL 2012, in OpenCV. `pose.world.scene.lines` uses them.
+`SegmentFinder` finds them with R. Grompone von Gioi et al., "LSD: a line segment detector", IPOL 2012, in OpenCV. Each
+one is vertical, horizontal in one of two perpendicular directions, or unrelated: a mixture, as in J. M. Coughlan and
+A. L. Yuille, "Manhattan World", ICCV 1999.
 """
 
 import math
@@ -77,10 +76,7 @@ class LineEvidence:
         return LineEvidence(self.ends[new], self.sigmas[new], self.rotations[new])
 
     def log_likelihood(self, ups: F64, focals: F64, headings: F64) -> F64:
-        """Return the logarithm (B,) of the likelihood of verticals (B, 3), focal lengths (B,) and headings (B,) rad.
-
-        Focal lengths are relative to the camera's, headings are those of one horizontal direction.
-        """
+        """Return the log likelihood (B,) of verticals (B, 3), relative focal lengths (B,) and headings (B,) rad."""
         if not len(self):
             return np.zeros(len(ups))
         level = np.cross(ups, [0.0, 0.0, 1.0])

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pose.lifting.attention import build_attention
 from pose.training.attention.distributions import DISTRIBUTIONS, Compared
-from pose.training.attention.scores import SCORES, Cosine
+from pose.training.attention.scores import SCORES
 
 SUMMING_TO_ONE = ("softmax", "sparsemax", "entmax15", "entmax", "hard", "straight-through", "ratio")
 INDIFFERENT = (*SUMMING_TO_ONE[:-1], "continuous", "continuous-sparse")  # to what all scores have in common
@@ -43,12 +43,6 @@ def test_general_starts_as_the_scaled_dot_product() -> None:
     assert missing == ["score.weight"]
     batch = make_batch()
     torch.testing.assert_close(general(batch.x, batch.context()), plain(batch.x, batch.context()), rtol=0, atol=1e-6)
-
-
-def test_cosine_scores_do_not_depend_on_vector_length() -> None:
-    q, k = torch.randn(2, 1, 2, 5, 8, dtype=torch.float64)
-    score = Cosine(2, 8).double()
-    torch.testing.assert_close(score.compare(3 * q, 7 * k), score.compare(q, k))
 
 
 # Peters et al. (2019) and Martins and Astudillo (2016); solved by hand and by bisection in double precision.

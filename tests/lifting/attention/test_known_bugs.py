@@ -1,8 +1,4 @@
-"""Bugs of well-known public implementations, each by name, that ours must not have.
-
-Those that the properties of test_properties.py catch as well are here for their names: causal leaks through a maximum
-over all keys, padding in a denominator, keys overwritten in a ring, projections of padding.
-"""
+"""Bugs of well-known public implementations, each by name, that ours must not have."""
 
 from fractions import Fraction
 
@@ -24,15 +20,6 @@ def at_one_time(batch: Batch, *, masked: bool) -> Context:
     return Context.from_times(torch.zeros_like(batch.times), DIM // HEADS, batch.valid if masked else None)
 
 
-def constant_values(layer: torch.nn.Module) -> None:
-    """Make the values ones and the output projection the identity: what comes out is the sum of the weights."""
-    for name, value in (("v_proj", 0.0), ("out_proj", torch.eye(DIM))):
-        linear = layer.get_submodule(name)
-        torch.nn.init.zeros_(linear.bias)
-        linear.weight.data = torch.zeros(DIM, DIM, dtype=linear.weight.dtype) + value
-    torch.nn.init.ones_(layer.get_submodule("v_proj").bias)
-
-
 @pytest.mark.parametrize("seconds", [0.04, 3600.04, 2_592_000.04])
 def test_rotary_phases_lose_precision_when_positions_are_single_precision(seconds: float) -> None:
     cos, sin = rotary_phases(torch.tensor([[seconds]], dtype=torch.float64), 2 * 2)
@@ -41,16 +28,6 @@ def test_rotary_phases_lose_precision_when_positions_are_single_precision(second
         angle = torch.tensor(float(2 * PI * turns), dtype=torch.float64)
         assert cos[0, 0, index].item() == pytest.approx(angle.cos().item(), abs=2e-7)
         assert sin[0, 0, index].item() == pytest.approx(angle.sin().item(), abs=2e-7)
-
-
-@pytest.mark.parametrize("name", ["softmax", "local", "performer"])
-@pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
-def test_padding_must_not_stay_in_the_denominator(name: str, causal: bool) -> None:
-    layer = build_attention(name, DIM, HEADS, causal=causal)
-    constant_values(layer)
-    batch = make_batch(length=20, dtype=torch.float32)
-    y = layer(batch.x, at_one_time(batch, masked=True))
-    torch.testing.assert_close(y, batch.valid[..., None].float().expand_as(y))
 
 
 @for_each(form for form in CAUSAL if form.name == "performer")

@@ -118,14 +118,6 @@ def test_visible_keys_equal_a_double_loop(causal: bool, options: dict[str, Any])
     assert touched(layer, length).flatten(2).flatten(0, 1).equal(want)
 
 
-def test_temporal_reach_changes_at_block_borders() -> None:
-    seen = touched(build(True, {"block": 4, "beyond": 4}), 16)
-    frames = seen[:, 3, :, 3].sum(dim=1)  # of its own joint
-    assert frames[8:16].tolist() == [5, 6, 7, 8] * 2
-    assert seen[:, 3, :, 4].equal(seen[:, 3, :, 3])  # a neighbour's frames are one's own
-    assert not seen[:, 3, :, 0].any()  # two bones away
-
-
 def test_blocks_of_everything_are_attention_among_all_joints_of_all_frames() -> None:
     for causal in (False, True):
         layer, batch = build(causal, {"block": 12}, EVERYBODY), make_batch(length=12)
@@ -186,16 +178,6 @@ def test_gradients_are_those_of_finite_differences(causal: bool, masked: bool) -
         return out
 
     assert torch.autograd.gradcheck(answer, (x, *weights.values()), fast_mode=True)
-
-
-def test_batch_rows_are_independent() -> None:
-    layer, batch = build(False, {"block": 3}), make_batch(rows=3)
-    x, context = joints_of(batch), context_of(batch, masked=True)
-    changed = x.clone()
-    changed[JOINTS : 2 * JOINTS] += 1
-    same = torch.ones(3 * JOINTS, dtype=torch.bool)
-    same[JOINTS : 2 * JOINTS] = False
-    torch.testing.assert_close(layer(changed, context)[same], layer(x, context)[same], rtol=0, atol=0)
 
 
 def test_neighbourhoods_contain_the_joint_and_return_no_map() -> None:

@@ -229,7 +229,8 @@ def check_compiled(form: Form, backend: str) -> None:
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
-@a_few_by_default(FORMS)
+@pytest.mark.slow  # seven seconds for the first
+@every_form
 def test_captured_in_one_graph_equals_eager(form: Form) -> None:
     check_compiled(form, "aot_eager")
 

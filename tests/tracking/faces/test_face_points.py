@@ -27,12 +27,7 @@ def about(axis: int, degrees: float) -> np.ndarray:
     return turn
 
 
-def test_frontal_face_has_zero_angles():
-    np.testing.assert_allclose(head_turns(face()), np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(head_angles(face()), 0, atol=1e-9)
-
-
-@pytest.mark.parametrize("wanted", [(30, 0, 0), (0, 20, 0), (0, 0, 15), (-40, 25, -30), (70, -35, 50)])
+@pytest.mark.parametrize("wanted", [(0, 0, 0), (30, 0, 0), (0, 20, 0), (0, 0, 15), (-40, 25, -30), (70, -35, 50)])
 def test_head_angles_equal_the_applied_rotation(wanted):
     yaw, pitch, roll = wanted
     turn = about(1, yaw) @ about(0, -pitch) @ about(2, -roll)

@@ -1,9 +1,13 @@
-"""The shipped networks on composed images: a real hand, pasted once or several times, and arms that end at it."""
+"""The shipped hand networks on composed images and a clip, and `pose-run --hands` from a video to files."""
 
 import cv2
 import numpy as np
 import pytest
+from pose_apps.run import main
 
+import pose
+from pose.networks.hands import WEIGHTS
+from pose.networks.weights import FetchError, locate
 from pose.structures.hand_points import LITTLE_KNUCKLE, MIDDLE_KNUCKLE
 from pose.structures.skeletons import COCO17
 from pose.structures.types import People
@@ -113,3 +117,60 @@ def test_noise_and_shapes_give_no_hands(hand, step):
     for image in (noise, shapes, scene()):
         assert not step(image, people).detected.any()
     assert points[LITTLE_KNUCKLE].any()
+
+
+@pytest.fixture(scope="module")
+def images(videos):
+    capture = cv2.VideoCapture(str(videos / "hands" / "cam1_test.mp4"))
+    frames = [np.ascontiguousarray(capture.read()[1][:, :, ::-1]) for _ in range(64)]
+    capture.release()
+    return frames[60:]
+
+
+def test_hand_points_follow_translation_and_rotation(networks, images):
+    """The same hand in an image turned by 90 degrees, mirrored in nothing: points and shapes turn with it."""
+    network, palms = networks
+    image = images[0]
+    turned = np.ascontiguousarray(np.rot90(image))
+    both = []
+    for one in (image, turned):
+        both.append(FreeHandTracker(network, palms).step(one, 0.0))
+    assert [len(hands.presence) for hands in both] == [1, 1]
+    last = image.shape[1] - 1
+    back = np.stack([last - both[1].points[0, :, 1], both[1].points[0, :, 0]], axis=1)
+    assert np.linalg.norm(back - both[0].points[0], axis=1).mean() < 8
+    shapes = [hands.shapes[0] for hands in both]
+    unturned = np.stack([-shapes[1][:, 1], shapes[1][:, 0], shapes[1][:, 2]], axis=1)
+    assert np.linalg.norm(unturned - shapes[0], axis=1).mean() < 0.015
+
+
+def test_hand_is_tracked_without_the_palm_detector(networks, images):
+    tracker = FreeHandTracker(*networks, max_hands=1)
+    first = tracker.step(images[0], 0.0)
+    tracker._palms = None  # a second run would be an error
+    for index, image in enumerate(images[1:], start=1):
+        hands = tracker.step(image, index / 30)
+    assert hands.presence[0] > 0.9
+    assert np.linalg.norm(hands.points[0] - first.points[0], axis=1).mean() < 120
+
+
+@pytest.fixture(scope="module")
+def hand_weights():
+    try:
+        for name in WEIGHTS:
+            locate(name)
+    except FetchError as error:
+        pytest.skip(str(error))
+
+
+def test_run_writes_hands_and_the_cache_restores_them(videos, at_hand, hand_weights, tmp_path, capsys):
+    clip = videos / "dance.mp4"
+    cached = ["--hands", "--cache", str(tmp_path / "cache"), "--formats", "npz", "--end", "0.2", "--quiet"]
+    for out in ("first", "second"):
+        assert main([str(clip), "--out", str(tmp_path / out), *cached]) == 0
+    one, other = (pose.load(tmp_path / out / "poses.npz") for out in ("first", "second"))
+    assert (one.hand_scores() > 0.8).all()
+    assert (one.table.hand_keypoints == other.table.hand_keypoints).all()
+    assert {model.name for model in one.table.run.models if model.role == "hands"} == set(WEIGHTS)
+    body, hands = one.table.keypoints[:, [15, 16]], one.table.hand_keypoints[:, :, 0]
+    assert abs(body - hands).max() < 20  # px: each hand hangs on its own wrist

@@ -14,6 +14,7 @@ from pose.structures.hand_points import WRISTS, Hands, lengths, sized_to_body
 from pose.structures.skeletons import H36M17
 from pose.view.hands import hands_in_scene
 from pose.view.inset import Inset
+from pose.view.overlay import Overlay
 
 
 @pytest.fixture
@@ -90,3 +91,19 @@ def test_the_inset_draws_hands_that_are_seen(frames):
     assert (inset(unseen) == inset(without)).all()
     differs = (inset(frames[5]) != inset(without)).any(axis=2)
     assert 10 < differs.sum() < 1500
+
+
+def test_only_detected_hands_are_drawn():
+    result = seen_result([(0, 0, 4)])
+    hands = Hands.unknown(1)
+    hands.points[0, 0] = (560, 400) + 30 * np.random.default_rng(0).random((21, 2))
+    hands.points[0, 1] = (60, 400)
+    hands.scores[0, 0] = 0.9
+    blank = np.full((480, 640, 3), 128, np.uint8)
+    with_hands = replace(result, people=replace(result.people, hands=hands))
+    drawn = [Overlay((640, 480), H36M17, inset="off").draw(blank, one) for one in (result, with_hands)]
+    changed = np.argwhere((drawn[0] != drawn[1]).any(axis=2))[:, ::-1]
+    assert len(changed) > 100
+    near_hand = (changed >= (550, 390)).all(axis=1)
+    assert near_hand.any()
+    assert not (changed[:, 0] < 100).any()

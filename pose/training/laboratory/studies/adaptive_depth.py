@@ -54,11 +54,7 @@ class FrameMeasurements:
 
 
 def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
-    """Train a lifter with adaptive depth, and measure its errors and numbers of steps on the validation subjects.
-
-    Returns:
-        `parameters`: number of parameters. The results of `lifters.metrics` and of `measure_steps`.
-    """
+    """Train a lifter with adaptive depth: `parameters`, the results of `lifters.metrics` and of `measure_steps`."""
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     network = lifters.build_lifter(settings, TensorBatch.of(batches(0)), setup.seed)
     trained = lifters.train(network, batches, settings, setup)

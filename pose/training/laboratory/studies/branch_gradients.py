@@ -50,14 +50,11 @@ class BranchGradientsSettings:
 
 
 def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
-    """Measure the norms of gradients and the size of the first update.
+    """Return gradient norms (`last`, `first`) of the second feed-forward matrix in these blocks, and `update`.
 
-    The loss is the mean squared difference of the network's outputs from standard normal random numbers. It replaces
-    the lifter's own loss, whose exponentials would affect the gradients.
-
-    Returns:
-        `last`, `first`: norm of the gradient of the second feed-forward matrix, in the last and in the first block.
-            `update`: root mean square change of the outputs by one step of Adam.
+    The loss is the mean squared difference of the outputs from standard normal random numbers. It replaces the lifter's
+    own loss, whose exponentials would affect the gradients. `update`: root mean square change of the outputs by a step
+    of Adam.
     """
     torch.manual_seed(setup.seed)
     norm, init = METHODS[settings.method]

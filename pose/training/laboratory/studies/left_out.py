@@ -27,13 +27,9 @@ class LeftOutSettings(lifters.LifterSettings):
 
 
 def run(settings: LeftOutSettings, setup: Setup) -> Outcome:
-    """Measure the error on each subject of lifters trained with and without this subject, for exact 2D.
+    """Measure MPJPE, mm, on exact 2D of each subject, such as S1, of lifters `S1: trained with` and `without` it.
 
-    All trainings start from equal weights. After an interruption, the current training is continued.
-
-    Returns:
-        For each subject, for example `S1`: `S1: trained with` and `S1: trained without`, the MPJPE in mm, and
-            `S1: costs`, their difference.
+    All trainings start from equal weights; `S1: costs` is the difference. An interrupted training is continued.
     """
     names = (EVERYBODY, *settings.subjects)
     stages = {name: setup.stage(name) for name in names}

@@ -104,12 +104,7 @@ class LifterSettings:
 
 
 def run(settings: LifterSettings, setup: Setup) -> Outcome:
-    """Train a lifter, then measure its errors on exact and on detected 2D of the validation subjects.
-
-    Returns:
-        `parameters`: number of parameters. The results of `metrics` and `learned_statistics`; for ridge regression
-            those of `measure_errors`.
-    """
+    """Train a lifter: `parameters`, `metrics` and `learned_statistics`, or `measure_errors` of ridge regression."""
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     examples = settings.steps * settings.sequences
     if settings.model.get("model") == RIDGE:
@@ -205,11 +200,7 @@ def parameter_count(network: LifterNetwork) -> float:
 def metrics(
     network: LifterNetwork, trained: TrainingStatistics, settings: LifterSettings, setup: Setup
 ) -> dict[str, float]:
-    """Return the errors on the validation subjects and the time of a training step.
-
-    Returns:
-        The results of `measure_errors`, infinite if the training diverged. `step_ms`: processor time of a step, ms.
-    """
+    """Return `measure_errors`, infinite if the training diverged, and `step_ms`, the processor time of a step, ms."""
     errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measure_errors(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
 

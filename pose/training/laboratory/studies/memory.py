@@ -38,13 +38,9 @@ class MemorySettings(lifters.LifterSettings):
 
 
 def run(settings: MemorySettings, setup: Setup) -> Outcome:
-    """Measure the error of single frames of the validation subjects for several contexts, on exact and detected 2D.
+    """Measure MPJPE, mm, of single frames of validation subjects, N frames after the stream started.
 
-    The context is the number of frames since the stream started.
-
-    Returns:
-        `exact 2D, N frames`, `detector's 2D, N frames`: MPJPE after N frames, mm (`1 frame` for N = 1). `exact 2D,
-            effective frames`, `detector's 2D, effective frames`: result of `effective_context`.
+    Keys are `exact 2D, N frames`, `detector's 2D, N frames`, and `..., effective frames`, from `effective_context`.
     """
     network, before = _network(settings, setup)
     longest = max(CONTEXTS) + max(TARGETS)

@@ -64,13 +64,9 @@ class PretrainingSettings:
 
 
 def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
-    """Pre-train a lifter, fine-tune it for each of `shares`, and measure errors on exact 2D of the validation subjects.
+    """Pre-train a lifter, fine-tune it for each of `shares`; return MPJPE, mm, on exact 2D by the share's name.
 
-    After an interruption, the current training is continued.
-
-    Returns:
-        MPJPE in mm by the name of each share. `distance`, `simple`: results of `measure_objective`; missing without
-            pre-training.
+    An interrupted training is continued. `distance` and `simple` are those of `measure_objective`, if pre-trained.
     """
     motion = setup.motion()
     everybody = motion.training(settings.frames, settings.sequences, setup.seed)

@@ -50,13 +50,10 @@ class MapSettings:
 
 
 def maps(settings: MapSettings, setup: Setup) -> Outcome:
-    """Compute statistics of the attention maps of one block for validation subjects, with exact 2D at 30 frames/s.
+    """Return statistics of one block's maps for validation subjects, with exact 2D at 30 frames/s of `frames` frames.
 
-    Sequences shorter than `frames` are left out.
-
-    Returns:
-        `seen`, `reach`, `rank`: means of `HeadMetrics`. `near`: likewise, in per cent. `apart`: mean distance of a head
-            to the nearest head of the next block. `apart_frames`: distance of the mean maps of the two blocks.
+    `seen`, `reach`, `rank` are means of `HeadMetrics`, `near` too, in per cent. `apart`: mean distance of a head to the
+    nearest of the next block. `apart_frames`: distance of the mean maps of the two blocks.
     """
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
@@ -97,11 +94,7 @@ class GapSettings:
 
 
 def gaps(settings: GapSettings, setup: Setup) -> Outcome:
-    """Measure the errors of a lifter in the frames of a gap in the keypoints, on exact 2D of the validation subjects.
-
-    Returns:
-        `mpjpe`: MPJPE of the masked joints, mm. `rest`: MPJPE of the other joints, mm; missing if all are masked.
-    """
+    """Measure MPJPE in the frames of a gap on exact 2D: `mpjpe` of the masked joints, `rest` of the others, mm."""
     network, count = _network(settings.lifter), round(settings.seconds * 30)
     first = (settings.frames - count) // 2
     frames = slice(first, first + max(count, 1))  # without a gap, the middle frame

@@ -15,10 +15,7 @@ DIGIT, OPEN, CLOSE, EQUALS = (VOCABULARY.index(token) for token in ("0", "(", ")
 
 
 def draw(rng: np.random.Generator) -> Example:
-    """Sample a question with one pair of parentheses around at least one digit.
-
-    All 15 positions of the pair are equally probable.
-    """
+    """Sample a question with one of 15 equally probable pairs of parentheses around at least one digit."""
     places = [(first, last) for first in range(SIZE) for last in range(first + 2, SIZE)]
     first, last = places[rng.integers(len(places))]
     tokens = [int(token) for token in DIGIT + rng.integers(10, size=SIZE)]
