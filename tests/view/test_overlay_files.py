@@ -14,7 +14,7 @@ from pose.view.overlay import Overlay
 from pose.view.planar_overlay import PlanarOverlay
 
 # Every height and every width modulo 16, each with an even and an odd partner.
-SIZES = [(160 + width, 112 + n) for n in range(16) for width in ((5 * n) % 16, (5 * n + 3) % 16)]
+SIZES = [(160 + (5 * n) % 16, 112 + n) for n in range(16)]
 FORMATS = {"yuv420p": "ffv1", "yuvj420p": "mjpeg", "yuv422p": "ffv1", "yuv444p": "ffv1", "yuv420p10le": "ffv1"}
 CONVERTED = ("yuv422p", "yuv444p", "yuv420p10le")  # to 4:2:0 of 8 bit before they are drawn on
 
