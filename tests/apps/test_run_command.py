@@ -13,6 +13,7 @@ import pytest
 from command_errors import error_line
 from pose_apps.run import main
 from pose_apps.support.outputs import default_folder
+from short_clips import beginning
 
 from pose.results import WRITERS, load_poses
 from pose.results.json import SCHEMA_PATH
@@ -385,12 +386,7 @@ def test_damaged_weight_file_gives_a_one_line_error(dance, tmp_path, tiny_lifter
 
 def test_truncated_video_keeps_decoded_frames_and_fails(dance, tmp_path, tiny_lifter, capsys):
     whole, cut = tmp_path / "whole.mp4", tmp_path / "cut.mp4"
-    with av.open(dance) as source, av.open(str(whole), "w", options={"movflags": "faststart"}) as target:
-        stream = target.add_stream_from_template(source.streams.video[0])
-        for packet in source.demux(video=0):
-            if packet.dts is not None and packet.dts * packet.time_base < 2:
-                packet.stream = stream
-                target.mux(packet)
+    beginning(Path(dance), whole, 2, front=True)
     cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
     assert main(["--video", str(cut), "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 1
     printed = capsys.readouterr()

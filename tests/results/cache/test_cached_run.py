@@ -4,11 +4,11 @@ from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 from pose_apps.run import main
 from pose_fakes import random_result
+from short_clips import beginning
 
 from pose.config import PipelineConfig
 from pose.lifting.backends import OnnxGraph
@@ -143,12 +143,7 @@ def test_a_store_of_frames_holds_every_field_bit_for_bit(rng, tmp_path, memory):
 def test_warnings_of_a_cached_video_name_the_video(dance, tmp_path, tiny_lifter, capsys):
     """The same damaged content under two names."""
     whole, names = tmp_path / "whole.mp4", ("one.mp4", "two.mp4")
-    with av.open(dance) as source, av.open(str(whole), "w", options={"movflags": "faststart"}) as target:
-        stream = target.add_stream_from_template(source.streams.video[0])
-        for packet in source.demux(video=0):
-            if packet.dts is not None and packet.dts * packet.time_base < 1:
-                packet.stream = stream
-                target.mux(packet)
+    beginning(Path(dance), whole, 1, front=True)
     data = whole.read_bytes()
     for name in names:
         (tmp_path / name).write_bytes(data[: len(data) * 2 // 3])
