@@ -1,8 +1,10 @@
 """Resources of this machine or container, memory of this process, and reserved disk space."""
 
+import ctypes
 import errno
 import os
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,6 +67,16 @@ def _megabytes(field: str) -> float | None:
     found = re.search(rf"{field}:\s+(\d+) kB", _STATUS.read_text())
     assert found, f"no {field} in {_STATUS}"
     return int(found[1]) / 1024
+
+
+_M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 1 << 18  # name of the setting in glibc's malloc.h, and its value
+
+
+def return_large_blocks() -> None:
+    """Return large blocks of memory, such as images, to the system when they are freed. Needs Linux with glibc."""
+    # By default, glibc keeps blocks of up to 32 MiB, for each thread, once blocks of this size were freed.
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 STEP_BYTES = 1 << 18  # minimum amount by which the file grows

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.utils.progress import hidden_progress
+from pose.utils.resources import return_large_blocks
 
 if TYPE_CHECKING:
     from pose.config import PipelineConfig
@@ -36,6 +37,7 @@ def make_pipeline(
 
     matrix = read_intrinsics(intrinsics) if isinstance(intrinsics, str) else intrinsics
     allow_research_lifters(config.lifter)
+    return_large_blocks()
     with hidden_progress(quiet):
         pipeline = Pipeline(config, intrinsics=matrix, lazy=cache != "off")
     loaded()
