@@ -214,7 +214,7 @@ def planned_outputs(config: RunConfig, videos: Sequence[str], context: RunContex
     if not config.overwrite:
         outputs.check_free()
     if outputs.exports:
-        from pose_apps.support.outputs import check_exports
+        from pose_apps.support.exports import check_exports
 
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
     if config.analyse:
@@ -241,7 +241,7 @@ def derive(config: RunConfig, video: str, results: Outputs, wanted: Outputs, tim
             found = analysed(results.files["npz"], results.folder, video, wanted.warn, beside=beside)
         files, lines, problems = found
     if wanted.exports:  # after the analysis, to which the page of the poses links
-        from pose_apps.support.outputs import write_exports
+        from pose_apps.support.exports import write_exports
 
         with times.measure("exports"):
             exported, missing, notes, failed = write_exports(wanted, results.folder, video, config.space, config.trim)

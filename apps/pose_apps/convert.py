@@ -110,7 +110,8 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
     from pose.export import check_formats, export_all, open_selection, targets
     from pose.results import result_file
     from pose.utils.written_files import check_not_input
-    from pose_apps.support.outputs import check_targets, made_folder, unwritten
+    from pose_apps.support.exports import check_targets, unwritten
+    from pose_apps.support.outputs import made_folder
 
     check_formats(names, "--to")
     _check_used(options, names)

@@ -81,7 +81,7 @@ class _Video(argparse.Action):
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
     """Process one video and return the exit status."""
     from pose.results.edits import read_edits
-    from pose_apps.support.world import read_intrinsics
+    from pose_apps.support.intrinsics import read_intrinsics
 
     if config.demo:
         config = _of_demo_clip(config)

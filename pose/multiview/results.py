@@ -13,8 +13,8 @@ from pose.results import RunInfo
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms
 from pose.structures.types import F32, F64, FrameResult, People, Placed, Poses3D
+from pose.world.corrections import Corrections
 from pose.world.frame import World
-from pose.world.given import Corrections
 
 
 class MultiviewResults:

@@ -35,8 +35,8 @@ from pose.utils.shown import in_utf8
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 from pose.world.contacts import ANKLE_HEIGHT
+from pose.world.corrections import Corrections, plane_of, up_from_planes
 from pose.world.frame import World
-from pose.world.given import Corrections, plane_of, up_from_planes
 from pose.world.gravity import ANKLES
 
 _WITHIN_S = 0.1  # s around the time of a given floor in which the lower foot stands on it

@@ -29,10 +29,10 @@ from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import ANKLE_HEIGHT, find_contacts, ground_below
+from pose.world.corrections import Corrections
 from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
-from pose.world.given import Corrections
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_at_focal, find_world
 from pose.world.height import scale_to, scaled_stature, stature

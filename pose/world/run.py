@@ -19,7 +19,7 @@ from pose.structures.types import F64, CameraView, Flags, FrameResult, Placed, P
 from pose.utils.row_file import RowFile, Rows
 from pose.world.camera_motion.path import static_path
 from pose.world.clean import Steps, at_focal, prepare, put_on_floor
-from pose.world.given import up_from_lines
+from pose.world.corrections import up_from_lines
 from pose.world.ground import find_at_focal, find_world
 from pose.world.height import PersonSize
 from pose.world.moving import StaticPeople

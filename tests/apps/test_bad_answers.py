@@ -14,7 +14,7 @@ from pose_apps.batch.command import main as batch
 from pose_apps.convert import main as convert
 from pose_apps.run import main
 from pose_apps.run import main as run
-from pose_apps.support.world import read_intrinsics
+from pose_apps.support.intrinsics import read_intrinsics
 from pose_apps.train import main as train
 from pose_apps.webcam.command import main as webcam
 from pose_fakes import run_info, seen_result

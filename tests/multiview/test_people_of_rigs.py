@@ -20,7 +20,7 @@ from pose.results import RunInfo
 from pose.structures.camera import Camera
 from pose.structures.rotations import about, to_matrix
 from pose.structures.skeletons import COCO17
-from pose.world.given import Corrections, GivenContact
+from pose.world.corrections import Corrections, GivenContact
 
 NAMES = ["left", "right"]
 

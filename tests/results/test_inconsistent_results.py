@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from mutations import quick_and_long, try_mutations
 from pose_apps.convert import main as convert
-from pose_apps.support.world import read_intrinsics
+from pose_apps.support.intrinsics import read_intrinsics
 from pose_fakes import random_result, run_info, seen_result
 
 from pose.errors import PoseError, UsageError

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from pose_apps.run import main
-from pose_apps.support.world import read_intrinsics
+from pose_apps.support.intrinsics import read_intrinsics
 from pose_fakes import run_info
 
 from pose.config import PipelineConfig

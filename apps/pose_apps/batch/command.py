@@ -156,7 +156,7 @@ def make_job(
     from pose.networks.weights import sha256_of
     from pose.results.cache.keys import FILE_SETTINGS, hash_of
     from pose_apps.batch.work import Job
-    from pose_apps.support.world import camera_values, read_intrinsics
+    from pose_apps.support.intrinsics import camera_values, read_intrinsics
 
     pipeline_config, fallback_reason = choose_available(choose_networks(pipeline_config))
     if fallback_reason is not None and not config.quiet:

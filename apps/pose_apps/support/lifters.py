@@ -33,7 +33,7 @@ def make_pipeline(
 ) -> "Pipeline":
     """Load the networks of a command, those of cached results when they are needed; then call `loaded`."""
     from pose.pipeline import Pipeline
-    from pose_apps.support.world import read_intrinsics
+    from pose_apps.support.intrinsics import read_intrinsics
 
     matrix = read_intrinsics(intrinsics) if isinstance(intrinsics, str) else intrinsics
     allow_research_lifters(config.lifter)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def load_pipeline(config: PipelineConfig, intrinsics: "str | F64 | Camera | None" = None) -> "Pipeline":
     """Load the networks for live use, with a camera, or intrinsics as `fx,fy,cx,cy` px or a file, if known."""
     from pose.pipeline import Pipeline
+    from pose_apps.support.intrinsics import read_intrinsics
     from pose_apps.support.lifters import allow_research_lifters
-    from pose_apps.support.world import read_intrinsics
 
     matrix = read_intrinsics(intrinsics) if isinstance(intrinsics, str) else intrinsics
     allow_research_lifters(config.lifter)

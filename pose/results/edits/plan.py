@@ -35,7 +35,7 @@ from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F64, People
 from pose.utils.json_values import Json
 from pose.world.clean import Steps
-from pose.world.given import Corrections, GivenContact
+from pose.world.corrections import Corrections, GivenContact
 
 SEARCH_S = 0.25  # maximum time between a place and the frame in which its person is found
 MAX_DISTANCE = 0.5  # maximum distance of a place from the trunk of its person, in diagonals of the person's box
