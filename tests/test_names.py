@@ -1,6 +1,6 @@
 """One name, one meaning: a public class name is defined in one module only."""
 
-import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,10 +23,8 @@ def defined_twice(sources: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """
     modules, spelled = defaultdict(list), {}
     for module, source in sources:
-        for node in ast.parse(source).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                name = spelled.setdefault(node.name.lower(), node.name)
-                modules[name].append(module)
+        for own in re.findall(r"^class ([^\W_]\w*)", source, re.MULTILINE):
+            modules[spelled.setdefault(own.lower(), own)].append(module)
     return {name: where for name, where in modules.items() if len(where) > 1}
 
 

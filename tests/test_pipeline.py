@@ -227,7 +227,7 @@ def test_a_run_returns_what_a_session_returns_frame_by_frame_and_leaves_no_threa
         assert np.array_equal(one.poses.joints, other.poses.joints)
         assert (one.people.background is None) == (other.people.background is None)
     with open_source(str(videos / "dance.mp4")) as source:
-        left = pipeline.run(source)
+        left = Pipeline.from_preset("fast", lifter="stream").run(source)  # which answers at once
         next(left)
         left.close()
     assert set(threading.enumerate()) == before

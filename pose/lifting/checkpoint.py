@@ -17,5 +17,5 @@ def save_checkpoint(network: LifterNetwork, path: Path) -> None:
 
 
 def load_checkpoint(path: Path, device: str = "cpu") -> LifterNetwork:
-    """Load a network to `device`, in evaluation mode; PoseError if the file is no complete lifter."""
+    """Load a network to `device`, in evaluation mode; PoseError if the file is not a complete lifter."""
     return _LIFTER.load(path).to(torch.device(device))

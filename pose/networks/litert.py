@@ -27,7 +27,7 @@ class LiteRTModel:
     """A LiteRT network with a fixed input shape."""
 
     def __init__(self, path: Path, threads: int, outputs: Sequence[int] | None = None) -> None:
-        """Load a network with the operators of the required outputs only; PoseError if it is no LiteRT model."""
+        """Load a network with the operators of the required outputs only; PoseError if it is another file."""
         from ai_edge_litert.interpreter import Interpreter
 
         try:

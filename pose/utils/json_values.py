@@ -48,7 +48,7 @@ def _finite(digits: str) -> float:
 
 
 def member(value: Json, key: str) -> Json:
-    """Return the value under `key` of a JSON object; KeyError if missing, TypeError if it is no object."""
+    """Return the value under `key` of a JSON object; KeyError if missing, TypeError if it is not an object."""
     if not isinstance(value, Mapping):
         raise TypeError(f"expected an object with {key!r}, got {type(value).__name__}")
     return value[key]
@@ -62,7 +62,7 @@ def items(value: Json) -> Sequence[Json]:
 
 
 def number(value: Json) -> float:
-    """Return a finite number below 1e300 in size that is no boolean; else TypeError."""
+    """Return a finite number below 1e300 in size, not a boolean; else TypeError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if not abs(value) < 1e300:

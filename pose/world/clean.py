@@ -107,7 +107,8 @@ class Cleaned:
     # (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg, right leg, left
     # arm, right arm.
     inconsistent: Flags
-    foot_velocities: F64  # (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
+    # (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
+    foot_velocities: F64
     raw: F64  # (T, 17, 3) m, joints in the camera axes of each frame before steps 2 to 8; NaN in filled frames
     cutoffs: Cutoffs | None  # cut-off frequencies of the smoothing; None without smoothing
     measured_by: U8  # (T, 17) bits of `SENSORS`; 0 with a camera alone

@@ -34,5 +34,5 @@ def save_forecaster(network: ForecasterNetwork, path: Path) -> None:
 
 
 def load_network(path: Path) -> ForecasterNetwork:
-    """Load a forecaster in evaluation mode; PoseError if the file is no complete checkpoint."""
+    """Load a forecaster in evaluation mode; PoseError if the file is not complete."""
     return _FORECASTER.load(path)

@@ -21,6 +21,7 @@ from pose.training.laboratory.table import (
 from pose.utils.presets import presets_folder
 
 ROOT = Path(__file__).resolve().parents[3]
+EXPERIMENTS = experiments(presets_folder() / "lab")
 EXPERIMENT = Experiment(
     name="widths",
     kind="score-widths",
@@ -75,9 +76,9 @@ def test_finding_is_not_printed_under_another_log(log):
     assert "about other trials" in format_section(ours, log)
 
 
-@pytest.mark.parametrize("name", experiments(presets_folder() / "lab"))
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_published_findings_are_about_the_published_logs(name):
-    experiment = experiments(presets_folder() / "lab")[name]
+    experiment = EXPERIMENTS[name]
     records = records_by_condition(experiment, ROOT / "docs" / "studies" / "laboratory")
     assert not experiment.finding or experiment.found_in == digest(
         [record for some in records.values() for record in some]
@@ -121,9 +122,9 @@ def test_page_is_updated_only_between_markers(log, tmp_path):
         update_page(page, {"widths": EXPERIMENT}, log)
 
 
-@pytest.mark.parametrize("name", sorted(experiments(presets_folder() / "lab")))
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_shipped_experiments_are_valid(name):
-    experiment = experiments(presets_folder() / "lab")[name]
+    experiment = EXPERIMENTS[name]
     for condition in experiment.conditions:
         settings_of(experiment, condition)
     columns = kind_of(experiment).columns
@@ -139,8 +140,7 @@ def test_documentation_page_equals_the_log(tmp_path, name):
     page = ROOT / "docs" / "studies" / f"{name}.md"
     copy = tmp_path / "laboratory.md"
     copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
-    every = experiments(ROOT / "configs" / "lab")
-    update_page(copy, every, ROOT / "docs" / "studies" / "laboratory")
+    update_page(copy, EXPERIMENTS, ROOT / "docs" / "studies" / "laboratory")
     assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
 
 
