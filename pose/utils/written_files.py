@@ -70,13 +70,18 @@ class WrittenFiles:
 
     def add(self, path: Path) -> None:
         """Record `path` as written by this program. `save` stores the record."""
-        others = [one for one in self._hashes.get(path.name, []) if _is_being_written(one) and one != _WRITING_HERE]
+        others = [one for one in self._hashes.get(path.name, []) if _is_being_written(one)]
         with file_errors(path):
             self._hashes[path.name] = [_sha256(path), *others]
 
     def announce(self, path: Path) -> None:
         """Record that this process writes `path`, so that others that run at the same time do not keep its file."""
         self._hashes[path.name] = [*self._hashes.get(path.name, []), _WRITING_HERE]
+
+    def withdraw(self, path: Path) -> None:
+        """Take back one `announce` of a path; those of other threads remain."""
+        with suppress(KeyError, ValueError):
+            self._hashes[path.name].remove(_WRITING_HERE)
 
     def move_user_file(self, path: Path) -> None:
         """Rename a file that this program did not write to an unused name beside it; PoseError if it fails."""
@@ -99,9 +104,13 @@ class WrittenFiles:
             self._hashes.pop(path.name, None)
 
     def save(self) -> None:
-        """Write the record of all files that still exist; if it fails, files that it lacks count as the user's."""
-        existing = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
-        self._write(existing)
+        """Write the record of all files that exist or are being written; on failure, files count as the user's."""
+        kept = {
+            name: hashes
+            for name, hashes in self._hashes.items()
+            if hashes and (os.path.lexists(self._folder / name) or any(map(_is_being_written, hashes)))
+        }
+        self._write(kept)
 
     def save_expected(self) -> None:
         """Write the record like `save`, but include announced names whose files do not exist yet."""
@@ -189,8 +198,9 @@ def writing(
             with _changing(folder):
                 record = WrittenFiles(folder)  # read again: the block or another process may have recorded files
                 for path in paths:
-                    if path.parent == folder and os.path.lexists(path):
-                        with suppress(PoseError):  # a file that is not recorded is never deleted
+                    if path.parent == folder:
+                        record.withdraw(path)
+                        with suppress(PoseError):  # a file that is missing or not recorded is never deleted
                             record.add(path)
                 record.save()
 

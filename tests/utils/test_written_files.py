@@ -167,6 +167,19 @@ def test_written_files_are_recorded_and_foreign_ones_kept(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "b", "b.kept", "new"]
 
 
+def test_a_file_of_a_thread_is_not_kept_when_another_ends_first(tmp_path):
+    first, second = tmp_path / "first.csv", tmp_path / "second.bvh"
+    with writing([first]):
+        with writing([second]):
+            second.write_text("2")
+        first.write_text("1")
+        with writing([first]):
+            first.write_text("1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "first.csv", "second.bvh"]
+    assert all(WrittenFiles(tmp_path).owns(path) for path in (first, second))
+    assert "process" not in (tmp_path / RECORD).read_text()
+
+
 def test_only_own_part_files_are_removed(tmp_path):
     part = WholeFile(tmp_path / "poses.npz").path
     others = [".poses-notes.part", ".poses.npz.backup.part", ".other.0123abcd.part", "poses.npz.0123abcd.part"]
