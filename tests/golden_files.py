@@ -130,15 +130,30 @@ def glb_values(path: Path) -> dict[str, Any]:
     kinds = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
     widths = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
     values: dict[str, Any] = {}
-    used = set()
-    for index, accessor in enumerate(gltf.accessors):
-        view, kind = gltf.bufferViews[accessor.bufferView], np.dtype(kinds[accessor.componentType])
-        width = widths[accessor.type] * kind.itemsize
-        start = (view.byteOffset or 0) + (accessor.byteOffset or 0)
-        stride = view.byteStride or width
-        rows = [data[start + row * stride : start + row * stride + width] for row in range(accessor.count)]
-        values[f"accessor {index}"] = np.frombuffer(b"".join(rows), kind)
-        used.add(accessor.bufferView)
+    used: set[int] = set()
+
+    def numbers(view_index: int, kind: int, form: str, count: int, offset: int | None) -> np.ndarray:
+        view, item = gltf.bufferViews[view_index], np.dtype(kinds[kind])
+        width = widths[form] * item.itemsize
+        start, stride = (view.byteOffset or 0) + (offset or 0), view.byteStride or width
+        used.add(view_index)
+        return np.frombuffer(
+            b"".join(data[start + n * stride : start + n * stride + width] for n in range(count)), item
+        )
+
+    for index, one in enumerate(gltf.accessors):
+        if one.bufferView is not None:
+            values[f"accessor {index}"] = numbers(
+                one.bufferView, one.componentType, one.type, one.count, one.byteOffset
+            )
+        if (rare := one.sparse) is not None:
+            rows, changed = rare.indices, rare.values
+            values[f"accessor {index}, rows"] = numbers(
+                rows.bufferView, rows.componentType, "SCALAR", rare.count, rows.byteOffset
+            )
+            values[f"accessor {index}, changed"] = numbers(
+                changed.bufferView, one.componentType, one.type, rare.count, changed.byteOffset
+            )
     for index, view in enumerate(gltf.bufferViews):
         if index not in used:
             start = view.byteOffset or 0
