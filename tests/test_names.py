@@ -1,4 +1,4 @@
-"""One name, one meaning: a public class name is defined in one module only."""
+"""Names: a public class name is defined in one module only, and CI names tests that exist."""
 
 import re
 from collections import defaultdict
@@ -33,3 +33,11 @@ def test_public_class_names_are_unique():
     found = defined_twice((path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
     assert {name: where for name, where in found.items() if name not in ALLOWED} == {}
     assert set(ALLOWED) <= set(found), "remove exceptions that are not needed"
+
+
+def test_ci_names_existing_tests():
+    for script in (".ci/common.sh", ".ci/run", ".ci/nightly"):
+        for words in re.findall(r"\btests/[\w/{},.]*\w", (ROOT / script).read_text(encoding="utf-8")):
+            before, choices, after = re.fullmatch(r"([^{]*)(?:\{(.*)\})?(.*)", words).groups()
+            for choice in (choices or "").split(","):
+                assert (ROOT / f"{before}{choice}{after}").exists(), f"{script}: {words}"
