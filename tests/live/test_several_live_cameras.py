@@ -301,7 +301,7 @@ def test_time_offsets_of_a_given_calibration_are_refined():
     assert rigging.count == 2
     found = rigging.calibration.cameras[1]
     assert abs(found.offset + late) < 0.02
-    assert np.array_equal(found.rotation, exact[1].rotation)
+    np.testing.assert_allclose(found.rotation, exact[1].rotation, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("rate", [8.0, 15.0])
