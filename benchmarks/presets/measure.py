@@ -4,7 +4,7 @@
     python -m benchmarks.presets times --mediapipe ENV/bin/python      # an idle machine, about 7 minutes
     python -m benchmarks.presets page                                  # only writes the table and the plot again
 
-Rows are kept in `presets.json` one by one: a command that was stopped goes on where it ended, and measures again what
+Rows are kept in `presets.json` one by one: a command that was stopped continues where it ended, and measures again what
 was measured with other code. `--names` and `--clips` limit it, `--again` measures rows of the same code anyway.
 
 errors: the reference uses all that there is: BlazePose heavy and MoveNet Thunder, both with mirrored crops, on every

@@ -3,17 +3,18 @@
 Source: Vicon, "About calibration data (XCP) files"; axes and distortion as two published converters use them (Pose2Sim,
 and a MATLAB script for DeepLabCut). Each `Camera` has `SENSOR_SIZE`, `PIXEL_ASPECT_RATIO`, and a `KeyFrame` with
 
-* `ORIENTATION`: a quaternion x y z w of the rotation from the world to the camera axes x right, y down, z forward; *
-`POSITION`: the optical centre in the world, mm; `FOCAL_LENGTH` and `PRINCIPAL_POINT`, px; * `VICON_RADIAL2`: a name,
-the centre of the distortion, and k1, k2, k3 (OpenCV's model); `VICON_RADIAL`: k1 and k2.
+* `ORIENTATION`: a quaternion x y z w of the rotation from the world to the camera axes x right, y down, z forward;
+* `POSITION`: the optical centre in the world, mm; `FOCAL_LENGTH` and `PRINCIPAL_POINT`, px;
+* `VICON_RADIAL2`: a name, the centre of the distortion, and k1, k2, k3 (OpenCV's model); `VICON_RADIAL`: k1 and k2.
 
 Source: the QTM real-time protocol's description of calibration XML, and Pose2Sim's published demo, which contains both
 an exported file and the converted cameras (Pose2Sim/Demo_MultiPerson/calibration). Each camera has
 
 * `transform`: x, y, z, its position in mm, and r11 ... r33, a rotation row by row, from the world to camera axes x
-right, y up, z backwards. The protocol defines the rotation of the camera in the world, the transpose. * `intrinsic`:
-focal lengths and principal point in 1/64 px of the whole sensor, distortion coefficients without a unit (OpenCV's
-model). * `fov_video`: the part of the sensor that the video shows, px; both ends belong to it.
+  right, y up, z backwards. The protocol defines the rotation of the camera in the world, the transpose.
+* `intrinsic`: focal lengths and principal point in 1/64 px of the whole sensor, distortion coefficients without a unit
+  (OpenCV's model).
+* `fov_video`: the part of the sensor that the video shows, px; both ends belong to it.
 
 Theia3D's calibration has the same elements. Its `intrinsic` is in px, and x, y, z of its `transform` are t in mm of
 x_camera = R x_world + t. Source: Theia Markerless, "Camera calibration" of the documentation. The axes of the camera

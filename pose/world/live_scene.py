@@ -18,7 +18,7 @@ from pose.world.frame import UNKNOWN, World
 from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.ground import Ground, find_at_focal, find_world
 from pose.world.moving import refocused
-from pose.world.scene.lines import MAX_LINES, MIN_SEGMENTS, NO_LINES, LineEvidence
+from pose.world.scene.lines import MIN_SEGMENTS, NO_LINES, LineEvidence, lines_per_frame
 from pose.world.work import Work
 
 _CANDIDATES = 150  # of a live solution: offline 400
@@ -163,7 +163,7 @@ def joined_lines(parts: list[LineEvidence]) -> LineEvidence:
     """Return the longest lines of each frame together, about as many as offline; none if there are few."""
     if sum(map(len, parts)) < MIN_SEGMENTS:
         return NO_LINES
-    most = max(MAX_LINES // len(parts), MIN_SEGMENTS)  # the longest ones come first
+    most = lines_per_frame(len(parts))  # the longest ones come first
     return LineEvidence(
         *(np.concatenate([getattr(part, name)[:most] for part in parts]) for name in ("ends", "sigmas", "rotations"))
     )

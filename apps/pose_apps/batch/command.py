@@ -15,7 +15,6 @@ from pose.config import PipelineConfig, choose_available, choose_networks, model
 from pose.errors import PoseError, UsageError, without_credentials
 from pose.utils.options import Options, argument, option, quiet_option
 from pose.utils.shown import shown
-from pose.utils.whole_file import make_folder
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
@@ -84,7 +83,7 @@ def run(
     """Process all clips and return the exit status; PoseError if options are invalid."""
     from pose_apps.batch.clips import find_clips, read_shard, shard_of
     from pose_apps.batch.manifest import Manifest
-    from pose_apps.support.outputs import plan_outputs
+    from pose_apps.support.outputs import create_folder, plan_outputs
 
     if not config.inputs:
         raise UsageError("no clips: give files, folders, globs, or a .txt file that lists them")
@@ -103,7 +102,7 @@ def run(
         clips = find_clips(config.inputs, out, grouped=cameras != NO_CAMERAS)
         clips = clips if shard is None else shard_of(clips, shard)
         job = make_job(out, config, clip_config, pipeline_config, cameras)
-        _make_folder(out)
+        create_folder(out)
         manifest = Manifest(out, shard)
         finished_before, tasks = plan(clips, manifest, job) if config.resume else ([], _tasks(clips))
     with manifest.writing():
@@ -289,12 +288,3 @@ def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
     from pose_apps.batch.schedule import Processes
 
     return Processes(min(config.workers or default_workers(job), max_workers), job)
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        make_folder(out)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise PoseError(f"{out}: is not a folder; choose another with --out") from error
-    except OSError as error:
-        raise PoseError(f"{out}: cannot be created ({error.strerror}); choose another with --out") from error

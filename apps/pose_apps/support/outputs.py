@@ -189,16 +189,21 @@ def default_folder(video: str) -> Path:
     return path.with_suffix("") if path.suffix else path.with_name(f"{path.name}-poses")
 
 
-@contextmanager
-def made_folder(folder: Path) -> Iterator[None]:
-    """Create a folder, and remove it at the end of the context if it is empty."""
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+def create_folder(folder: Path) -> None:
+    """Create the folder of `--out` and those above it; PoseError if that fails."""
     try:
         make_folder(folder)
     except (FileExistsError, NotADirectoryError) as error:
         raise PoseError(f"{folder}: is not a folder; choose another with --out") from error
     except OSError as error:
         raise PoseError(f"{folder}: cannot be created ({error.strerror}); choose another with --out") from error
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Create a folder, and remove it at the end of the context if it is empty."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    create_folder(folder)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PoseError(f"{folder}: is not writable; choose another with --out")
     try:

@@ -148,8 +148,13 @@ def select_lines(
             chosen.append((time, _new(ends, np.concatenate([ends[:0], *same]), _SAME * max(camera.size))))
         while coming and time >= coming[-1] - 1e-6:
             coming.pop()
-    most = max(MAX_LINES // max(len(chosen), 1), MIN_SEGMENTS)  # the longest ones come first
+    most = lines_per_frame(len(chosen))  # the longest ones come first
     return tuple(FrameLines.of(time, ends[:most], camera) for time, ends in chosen)
+
+
+def lines_per_frame(frames: int) -> int:
+    """Return the maximum number of lines of each of several frames."""
+    return max(MAX_LINES // max(frames, 1), MIN_SEGMENTS)
 
 
 def _new(ends: F32, known: F32, tolerance: float) -> F32:

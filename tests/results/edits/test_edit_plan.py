@@ -26,7 +26,7 @@ from pose.results.edits.types import (
     Sides,
     Split,
     Swap,
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 from pose.structures.camera import Camera
 from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33, COCO17
