@@ -3,7 +3,6 @@
 import re
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from web_pages import keep, opened, patient
 
 from pose.analysis import analyse
 from pose.analysis.report import write_report
+from pose.live import Captured
 from pose.results import load_poses
 from pose.structures.types import Frame, FrameResult
 
@@ -45,7 +45,7 @@ class Squats(FakePipeline):
 
 
 class _Session(FakeSession):
-    _joints = squats(20, period=2.0, rate=RATE)[0].joints * np.array([1.0, -1.0, -1.0]) + np.array([0.0, 1.0, 4.0])
+    _joints = squats(60, period=2.0, rate=RATE)[0].joints * np.array([1.0, -1.0, -1.0]) + np.array([0.0, 1.0, 4.0])
 
     def lift(self, frame: Frame) -> list[FrameResult]:
         body = self._joints[min(round(frame.time * RATE), len(self._joints) - 1)].astype(np.float32)
@@ -58,7 +58,7 @@ class Fast(Clip):
     def frames(self, stop):
         for captured in super().frames(stop):
             frame = captured.frame
-            yield replace(captured, frame=Frame(frame.image, frame.index, frame.index / RATE))
+            yield Captured(Frame(frame.image, frame.index, frame.index / RATE), captured.at)
 
 
 def test_the_page_counts_repetitions_beside_the_id(launch):
@@ -69,11 +69,12 @@ def test_the_page_counts_repetitions_beside_the_id(launch):
         page = context.new_page()
         page.add_init_script(TEXTS)
         page.goto(address)
-        page.wait_for_function(r"() => window.drawn.some((text) => /^\d+ {2}squat 4$/.test(text))")
+        page.wait_for_function(
+            r"() => new Set(window.drawn.filter((text) => /^\d+ {2}squat \d+$/.test(text))).size >= 3"
+        )
         drawn = page.evaluate("window.drawn")
         counts = [int(found[1]) for text in drawn if (found := re.match(r"\d+ {2}squat (\d+)$", text))]
         assert counts == sorted(counts), "a count never falls"
-        assert {2, 3, 4} <= set(counts)
         keep(page, "repetitions.png")
 
 
