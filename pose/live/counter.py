@@ -14,6 +14,7 @@ POSES_PER_S = 10.0  # stored poses per second
 WINDOW_S = 45.0  # duration of the analysed poses
 ANALYSIS_INTERVAL_S = 1.0  # interval of the analysis
 MAX_PAUSE_S = 20.0  # time without a repetition after which the count restarts
+OVERLAP_SHARE = 0.25  # maximum overlap with the last counted repetition, as a fraction of the duration
 MAX_PEOPLE = 3  # counted at a time, those with the lowest ids
 
 
@@ -29,7 +30,8 @@ class Count:
 class _Person:
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
     counted: Count | None = None
-    last_repetition: float = -np.inf  # time, s
+    ends: deque[float] = field(default_factory=deque)  # ends of the counted repetitions in the window, s
+    last_end: float = -np.inf  # end of the last counted repetition, s
     analysed_at: float = -np.inf  # time of the last analysis, s
 
 
@@ -61,11 +63,20 @@ class RepetitionCounter:
         if not due or not np.isfinite(joints).all():
             return
         person.poses.append((result.time, joints.astype(np.float64), result.poses.sigma[row].astype(np.float64)))
-        while result.time - person.poses[0][0] > WINDOW_S:
-            person.poses.popleft()
+        if result.time - person.poses[0][0] > WINDOW_S:
+            self._shorten(person, result.time - WINDOW_S)
         if result.time - person.analysed_at >= ANALYSIS_INTERVAL_S and len(person.poses) > 2 * POSES_PER_S:
             person.analysed_at = result.time
             self._count(person, result.time)
+
+    def _shorten(self, person: _Person, begin: float) -> None:
+        # The window starts at the end of a repetition: one that started at the lowest position of a squat would take
+        # this position for rest.
+        while person.ends and person.ends[0] < begin:
+            person.ends.popleft()
+        begin = person.ends[0] if person.ends else begin
+        while person.poses[0][0] < begin:
+            person.poses.popleft()
 
     def _count(self, person: _Person, now: float) -> None:
         times, joints, sigma = (np.array(column) for column in zip(*person.poses, strict=True))
@@ -73,12 +84,14 @@ class RepetitionCounter:
         new = [
             repetition
             for repetition in repetitions.items
-            if repetition.complete and repetition.peak > person.last_repetition + 0.25
+            if repetition.complete
+            and repetition.start > person.last_end - OVERLAP_SHARE * (repetition.end - repetition.start)
         ]
         if new:
             before = 0 if person.counted is None else person.counted.count
             name = movement_name(repetitions.courses) if len(repetitions.courses) >= MIN_NAMED else UNNAMED
             person.counted = Count(name, before + len(new))
-            person.last_repetition = max(repetition.peak for repetition in new)
-        elif now - person.last_repetition > MAX_PAUSE_S:
+            person.ends.extend(repetition.end for repetition in new)
+            person.last_end = person.ends[-1]
+        elif now - person.last_end > MAX_PAUSE_S:
             person.counted = None

@@ -7,7 +7,7 @@ import pytest
 from stick_figures import motion, squats, standing, walk
 
 from pose.live import LiveResult
-from pose.live.counter import Count, RepetitionCounter
+from pose.live.counter import WINDOW_S, Count, RepetitionCounter
 from pose.live.messages import messages
 from pose.live.web import messages as web
 from pose.structures.skeletons import H36M17
@@ -37,6 +37,14 @@ def test_live_counter_counts_squats(count):
     counts = [seen[7].count for seen in counted(squats(count)[0]) if seen]
     assert counts == sorted(counts), "a count never falls"
     assert set(counts) == set(range(2, count + 1)), "the first counts with the second"
+
+
+@pytest.mark.parametrize(("period", "rest"), [(3.0, 1.0), (2.7, 0.3)])
+def test_live_counter_counts_once_what_outlasts_its_window(period, rest):
+    """The window may start at the lowest position, which find_repetitions then takes for rest."""
+    mover, _ = squats(30, period=period, rest=rest, rate=10)
+    assert mover.times[-1] > 2 * WINDOW_S - 5
+    assert counted(mover)[-1][7].count == 30
 
 
 def test_a_movement_has_a_name_if_its_repetitions_agree(monkeypatch):
