@@ -121,7 +121,8 @@ class TrainConfig(TrainingRunConfig):
     model: LifterConfig = field(default_factory=LifterConfig)  # architecture
     loss: LossWeights = field(default_factory=LossWeights)  # weights of the loss terms
     # Name of a shipped lifter, or path of a checkpoint, of equal architecture, or with a whole fraction of the blocks:
-    # the others start as identities. Its weights are loaded first; optimiser and schedule restart.
+    # the others start as identities. Its weights are loaded first; optimiser and schedule restart. Several, separated
+    # by commas: the mean of their weights.
     start_from: str | None = None
     # Weight of the initial network in the average of initial and trained weights, 0 to 1. The average is often more
     # accurate than either (Wortsman et al., 2022).

@@ -183,8 +183,13 @@ def begin_step(network: Module, seed: int, step: int) -> None:
         block.begin_step(step, random_numbers)
 
 
-def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
-    """Return the weights of a lifter without its calibration."""
+def _weights_of(names_or_paths: str, network: LifterNetwork) -> dict[str, Tensor]:
+    """Return the mean weights of lifters, separated by commas, without their calibration."""
+    parts = [_weights_of_one(name, network) for name in names_or_paths.split(",")]
+    return {name: torch.stack([part[name] for part in parts]).mean(dim=0) for name in parts[0]}
+
+
+def _weights_of_one(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
     trained = load_checkpoint(checkpoint_path(name_or_path))
     config, depth = network.config, trained.config.depth
     if trained.config != config and not can_deepen(trained.config, config):

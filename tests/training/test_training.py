@@ -184,6 +184,20 @@ def test_final_weights_interpolate_with_the_initial_ones(source, tmp_path):
         train_config(start_share=0.5)
 
 
+def test_a_run_starts_from_the_mean_of_several_checkpoints(source, tmp_path):
+    paths = []
+    for seed in (1, 2):
+        trainer = Trainer(train_config(seed=seed), source, tmp_path / str(seed))
+        trainer.save()
+        paths.append(tmp_path / str(seed) / "last.safetensors")
+    one, other = (load_checkpoint(path).state_dict() for path in paths)
+    several = train_config(start_from=",".join(map(str, paths)), start_share=1.0)
+    mean = Trainer(several, source, tmp_path / "mean").final_network().state_dict()
+    assert any(not torch.equal(one[name], other[name]) for name in one)
+    for name, weight in mean.items():
+        torch.testing.assert_close(weight, (one[name] + other[name]) / 2)
+
+
 def test_checkpoint_round_trips(tmp_path):
     network = LifterNetwork(LifterConfig(dim=16, depth=2, heads=2, attention="local", streaming=True))
     network.calibration[1] = 0.3
