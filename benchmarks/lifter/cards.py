@@ -7,7 +7,7 @@
     python -m benchmarks.lifter cards
 
 writes pose/models/offline.json, stream.json and README.md, docs/studies/images/lookahead.png, and what stands between
-the "accuracy" markers of docs/studies/lifter.md.
+the "accuracy" markers of docs/studies/lifter.md. A lifter without a folder in --runs keeps its weights and commands.
 
     pose-prepare forecast --source cmu.npz,ui-prmd.npz --out motions.npz --sequences 6144
     pose-train forecaster --config configs/train/forecaster.yaml --data.motions motions.npz --out runs/forecaster
@@ -62,15 +62,15 @@ DATA = {
 # CMU subjects whose recordings are on one common figure (`pose_datasets.mocap`).
 SAME_FIGURE = frozenset({"06", "07", "12", "13", "60", "94"})
 REPEATABILITY = (  # of the weights that are shipped now; change it with them
-    "The commands do not give these weights again. They start from the weights of version 0.1.0 (two runs from random "
-    "weights, in the card of commit 10fac57), use the code of their day, and its split by name of subject. Today's "
-    "`pose-train` splits by body: it trains on 07, 12 and 60 and keeps 05, 09, 17, 131 and 135 for validation. "
-    "Figures for bodies that were never in training are in docs/studies/splits.md."
+    "The commands do not give these weights again. They start from the weights of commit acfa3de5, whose card in that "
+    "commit has their commands, and which were also trained on 05, 09, 17, 131 and 135, by the split of that day. "
+    "A run and its resumption are equal bit by bit on one machine only. Figures for bodies that were never in training "
+    "are in docs/studies/splits.md."
 )
 MEASURED_BY = "python -m benchmarks.lifter accuracy --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json"
 BASELINES = ("mean pose", "single-frame MLP")  # on every card, for comparison
 START = "train.start_from"
-VERSION_0_1 = "10fac57"  # whose model cards say how the first weights were made
+PREVIOUS = "acfa3de5"  # the commit whose model cards say how the weights were made that runs start from by name
 # Of a run, but not of what it learns from or how.
 INCIDENTAL = {"out", "resume", "overwrite", "quiet", "config", "data.mocap"}
 Figures = dict[str, dict[str, dict[str, Any]]]  # model -> condition -> figure -> value
@@ -133,6 +133,16 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
     }
 
 
+def measured_again(name: str, models: Path, results: dict[str, Any]) -> dict[str, Any]:
+    """The card of weights that stay, with the newly measured figures."""
+    path = models / f"{name}.safetensors"
+    check_measured(name, path, sha256_of(path), results)
+    kept: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    figures = {key: rows for key, rows in results["figures"].items() if key.startswith((name, *BASELINES))}
+    kept["data"]["test"], kept["bodies"]["test"] = results["data"]["test"], bodies(results["data"]["test"]["subjects"])
+    return kept | {"metrics": kept["metrics"] | {"figures": figures}}
+
+
 def bodies(subjects: list[str]) -> int:
     """The number of bodies: subjects recorded on one figure are one."""
     return len({"same" if subject in SAME_FIGURE else subject for subject in subjects})
@@ -156,17 +166,23 @@ def used_settings(run: Path) -> dict[str, Any]:
 def commands(name: str, run: Path) -> list[str]:
     """How to repeat a run: its command, and before it those of the runs that it started from."""
     recipe = f"configs/train/{name}.yaml"
-    extra = changes(settings(ROOT / recipe), used_settings(run))
-    earlier = []
-    if START in extra:
-        first = Path(extra[START]).parent
-        if extra[START] in NAMES:
-            earlier = [f"# {START}={extra[START]}: the weights that version 0.1.0 shipped (commit {VERSION_0_1})"]
+    used = used_settings(run)
+    extra = changes(settings(ROOT / recipe), used)
+    earlier: list[str] = []
+    starts = []
+    for start in extra[START].split(",") if START in extra else ():
+        if start in NAMES:
+            earlier.append(f"# {START}={start}: the weights of commit {PREVIOUS}")
+            starts.append(start)
         else:
-            earlier = commands(name, first)
-            extra[START] = f"runs/{first.name}/{Path(extra[START]).name}"
-    command = ["pose-train lifter", f"--config {recipe}", "--data.mocap cmu.npz,ui-prmd.npz", f"--out runs/{run.name}"]
-    return [*earlier, " ".join(command + [f"--{key}={_plain(value)}" for key, value in extra.items()])]
+            earlier += commands(name, Path(start).parent)
+            starts.append(f"runs/{Path(start).parent.name}/{Path(start).name}")
+    if starts:
+        extra[START] = ",".join(starts)
+    files = ",".join(Path(file).name for file in used["data.mocap"].split(","))
+    command = ["pose-train lifter", f"--config {recipe}", f"--data.mocap {files}", f"--out runs/{run.name}"]
+    command += [f"--{key}={_plain(value)}" for key, value in extra.items()]
+    return list(dict.fromkeys([*earlier, " ".join(command)]))
 
 
 def _plain(value: Any) -> str:
@@ -175,13 +191,18 @@ def _plain(value: Any) -> str:
 
 def check_belongs(name: str, path: Path, sha256: str, run: Path, results: dict[str, Any]) -> None:
     """PoseError unless the weights are those of the run, those measured and those exported."""
-    if results["sha256"][name] != sha256:
-        raise PoseError(f"{path}: not the weights that were measured; run `benchmarks.lifter accuracy` again")
+    check_measured(name, path, sha256, results)
     if sha256_of(run / "final.safetensors") != sha256:
         raise PoseError(f"{path}: not the final weights of {run}")
     onnx = path.with_suffix(".onnx")
     if onnx.is_file() and OnnxGraph(onnx).metadata.get("checkpoint_sha256") != sha256:
         raise PoseError(f"{onnx}: not exported from these weights; run pose-export {name} again")
+
+
+def check_measured(name: str, path: Path, sha256: str, results: dict[str, Any]) -> None:
+    """PoseError unless the weights are those measured."""
+    if results["sha256"][name] != sha256:
+        raise PoseError(f"{path}: not the weights that were measured; run `benchmarks.lifter accuracy` again")
 
 
 def unseen_line(data: dict[str, Any]) -> str:
@@ -198,16 +219,14 @@ def snu_line(subjects: list[str]) -> str:
     used = [subject for subject in subjects if subject.startswith("snu-")]
     if not used:
         return "SNU's motion (`pose-prepare snu`) was not used."
-    return f"SNU's motion was used ({', '.join(used)}); `--data.without '[\"snu-*\"]'` trains without it."
+    return (
+        f"SNU's motion was used ({', '.join(used)}: github.com/snumrl/VSports, Apache-2.0, and InteractiveAnimation; "
+        "docs/guides/data.md); `--data.without '[\"snu-*\"]'` trains without it."
+    )
 
 
 def document(cards: list[dict[str, Any]]) -> str:
     """The README of the models' folder."""
-    data = cards[0]["data"]
-    subjects = {
-        part: f"{', '.join(data[part]['subjects'])}: {cards[0]['bodies'][part]} bodies"
-        for part in ("train", "validation", "test")
-    }
     lines = [
         "# Lifters",
         "",
@@ -215,21 +234,12 @@ def document(cards: list[dict[str, Any]]) -> str:
         "docs/reference/lifter-model.md.",
         "The weights are licensed under Apache-2.0, like the program. Each card is also there as `NAME.json`.",
         "",
-        "## Data",
-        "",
-        f"{data['name']} ({data['source']}). {data['terms']} {data['acknowledgement']}",
-        "",
-        f"- Trained on subjects {subjects['train']}, {data['train']['minutes']} minutes.",
-        f"- Watched and calibrated on {subjects['validation']}, {data['validation']['minutes']} minutes.",
-        f"- Measured on {subjects['test']}, {data['test']['minutes']} minutes. {unseen_line(data)}",
-        f"- {snu_line(data['train']['subjects'])}",
-        "",
         "No images and no body scans were used: people differ in their bone lengths only. Most of those recorded are",
         "adults who walk, run, dance, exercise and do sports; expect larger errors in poses that are rarer still,",
         "where people touch or hide each other, and where the 2D is wrong for long.",
     ]
     for one in cards:
-        lines += ["", f"## {one['name']}", "", one["purpose"], ""]
+        lines += ["", f"## {one['name']}", "", one["purpose"], "", *data_lines(one), ""]
         lines += [*(f"    {command}" for command in one["commands"]), "", one["repeatability"], ""]
         lines += [
             f"{one['parameters']:,} parameters, {one['bytes'] / 1e6:.1f} MB, seed {one['seed']}, {one['date']},",
@@ -247,6 +257,23 @@ def document(cards: list[dict[str, Any]]) -> str:
                 )
     lines += ["", f"The figures are those of `{MEASURED_BY}`, whose docstring says what the conditions are.", ""]
     return "\n".join(lines)
+
+
+def data_lines(card: dict[str, Any]) -> list[str]:
+    """Return what a lifter was trained and measured on."""
+    data = card["data"]
+    subjects = {
+        part: f"{', '.join(data[part]['subjects'])}: {card['bodies'][part]} bodies"
+        for part in ("train", "validation", "test")
+    }
+    return [
+        f"{data['name']} ({data['source']}). {data['terms']} {data['acknowledgement']}",
+        "",
+        f"- Trained on subjects {subjects['train']}, {data['train']['minutes']} minutes.",
+        f"- Watched and calibrated on {subjects['validation']}, {data['validation']['minutes']} minutes.",
+        f"- Measured on {subjects['test']}, {data['test']['minutes']} minutes. {unseen_line(data)}",
+        f"- {snu_line(data['train']['subjects'])}",
+    ]
 
 
 def lookaheads(figures: Figures) -> list[int]:
@@ -353,7 +380,12 @@ def main(given: Namespace) -> None:
         write_json(models / "forecaster.json", made)
     else:
         accuracy = json.loads(given.accuracy.read_text(encoding="utf-8"))
-        cards = [card(name, given.runs / name, models, accuracy) for name in NAMES]
+        cards = [
+            card(name, given.runs / name, models, accuracy)
+            if (given.runs / name).is_dir()
+            else measured_again(name, models, accuracy)
+            for name in NAMES
+        ]
         page = given.docs / "lifter.md"
         text = between(page.read_text(encoding="utf-8"), "accuracy", accuracy_section(accuracy["figures"]))
         for one in cards:

@@ -16,7 +16,7 @@ from pose_datasets.training import CHANGES, apply_dialect_to_batches
 from safetensors.torch import load_file, save_file
 
 from benchmarks.common.command import run as run_command
-from benchmarks.lifter.cards import bodies, settings, unseen_line
+from benchmarks.lifter.cards import PREVIOUS, bodies, settings, unseen_line
 from pose.errors import PoseError
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifting.config import LifterConfig
@@ -75,7 +75,7 @@ def finished(tmp_path):
         if name == "stream":
             (runs / "stream-first").mkdir()
             (runs / "stream-first" / "config.yaml").write_text(yaml.safe_dump(nested(used | {"train.seed": 3})))
-            used["train.start_from"] = str(runs / "stream-first" / "final.safetensors")
+            used["train.start_from"] = f"{runs / 'stream-first' / 'final.safetensors'},stream"
         (runs / name / "config.yaml").write_text(yaml.safe_dump(nested(used)))
     (tmp_path / "accuracy.json").write_text(json.dumps(results))
     return tmp_path
@@ -101,13 +101,32 @@ def test_model_card_is_written_from_run_and_measurement(finished, monkeypatch):
         assert card["data"]["test"]["subjects"] == ["01"]
         assert card["network"]["streaming"] == (name == "stream")
     assert cards["offline"]["commands"][-1].endswith("--out runs/offline --train.optimizer.lr=0.5")
-    first, second = cards["stream"]["commands"]
-    assert first.endswith("--out runs/stream-first --train.seed=3")
-    assert second.endswith("--out runs/stream --train.start_from=runs/stream-first/final.safetensors")
+    first, shipped, second = cards["stream"]["commands"]
+    assert first.endswith("--data.mocap my.npz --out runs/stream-first --train.seed=3")
+    assert shipped == f"# train.start_from=stream: the weights of commit {PREVIOUS}"
+    assert second.endswith("--out runs/stream --train.start_from=runs/stream-first/final.safetensors,stream")
     assert set(cards["stream"]["metrics"]["figures"]) == {*MODELS} - {"offline"}
     readme = (finished / "models" / "README.md").read_text()
     assert "| whole window, gt | 20.0 | 21.0 | 23.00 | 2400 % |" in readme
     assert cards["stream"]["sha256"] in readme
+
+
+def test_a_lifter_without_a_new_run_keeps_its_card_with_new_figures(finished, monkeypatch):
+    monkeypatch.setattr("benchmarks.lifter.cards.plot", lambda figures, path: None)
+    assert run(finished, monkeypatch) == 0
+    path = finished / "models" / "stream.json"
+    before = json.loads(path.read_text())
+    shutil.rmtree(finished / "runs" / "stream")
+    results = json.loads((finished / "accuracy.json").read_text())
+    results["figures"]["stream, look-ahead 0"]["gt"]["mpjpe"] = 77.0
+    results["data"]["train"] = {"subjects": ["02"], "clips": 1, "minutes": 9.0}
+    (finished / "accuracy.json").write_text(json.dumps(results))
+    assert run(finished, monkeypatch) == 0
+    after = json.loads(path.read_text())
+    assert after["metrics"]["figures"]["stream, look-ahead 0"]["gt"]["mpjpe"] == 77.0
+    assert {key: value for key, value in after.items() if key != "metrics"} == {
+        key: value for key, value in before.items() if key != "metrics"
+    }
 
 
 def test_cards_count_bodies_and_name_figures_that_training_held():
