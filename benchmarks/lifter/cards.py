@@ -62,10 +62,10 @@ DATA = {
 # CMU subjects whose recordings are on one common figure (`pose_datasets.mocap`).
 SAME_FIGURE = frozenset({"06", "07", "12", "13", "60", "94"})
 REPEATABILITY = (  # of the weights that are shipped now; change it with them
-    "The commands do not give these weights again. They start from the weights of commit acfa3de5, whose card in that "
-    "commit has their commands, and which were also trained on 05, 09, 17, 131 and 135, by the split of that day. "
-    "A run and its resumption are equal bit by bit on one machine only. Figures for bodies that were never in training "
-    "are in docs/studies/splits.md."
+    "The commands do not give these weights again. They start from the weights of version 0.1.0 (two runs from random "
+    "weights, in the card of commit 10fac57), use the code of their day, and its split by name of subject. Today's "
+    "`pose-train` splits by body: it trains on 07, 12 and 60 and keeps 05, 09, 17, 131 and 135 for validation. "
+    "Figures for bodies that were never in training are in docs/studies/splits.md."
 )
 MEASURED_BY = "python -m benchmarks.lifter accuracy --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json"
 BASELINES = ("mean pose", "single-frame MLP")  # on every card, for comparison
