@@ -140,7 +140,7 @@ def measured_again(name: str, models: Path, results: dict[str, Any]) -> dict[str
     kept: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     figures = {key: rows for key, rows in results["figures"].items() if key.startswith((name, *BASELINES))}
     kept["data"]["test"], kept["bodies"]["test"] = results["data"]["test"], bodies(results["data"]["test"]["subjects"])
-    return kept | {"metrics": kept["metrics"] | {"figures": figures}}
+    return kept | {"repeatability": REPEATABILITY, "metrics": kept["metrics"] | {"figures": figures}}
 
 
 def bodies(subjects: list[str]) -> int:
