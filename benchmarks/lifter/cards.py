@@ -65,7 +65,8 @@ REPEATABILITY = (  # of the weights that are shipped now; change it with them
     "The commands do not give these weights again. They start from the weights of version 0.1.0 (two runs from random "
     "weights, in the card of commit 10fac57), use the code of their day, and its split by name of subject. Today's "
     "`pose-train` splits by body: it trains on 07, 12 and 60 and keeps 05, 09, 17, 131 and 135 for validation. "
-    "Figures for bodies that were never in training are in docs/studies/splits.md."
+    "A run and its resumption are equal bit by bit on one machine only. Figures for bodies that were never in training "
+    "are in docs/studies/splits.md."
 )
 MEASURED_BY = "python -m benchmarks.lifter accuracy --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json"
 BASELINES = ("mean pose", "single-frame MLP")  # on every card, for comparison
@@ -113,7 +114,6 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
     path = models / f"{name}.safetensors"
     sha256 = sha256_of(path)
     check_belongs(name, path, sha256, run, results)
-    figures = {key: rows for key, rows in results["figures"].items() if key.startswith((name, *BASELINES))}
     return {
         "name": name,
         "purpose": PURPOSE[name],
@@ -128,9 +128,14 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
         "metrics": {
             "command": MEASURED_BY,
             "unit": "mm, mm/frame^2 at 30 frames a second; root-relative, 17 joints; inside: share within one sigma",
-            "figures": figures,
+            "figures": figures_of(name, results),
         },
     }
+
+
+def figures_of(name: str, results: dict[str, Any]) -> Figures:
+    """The measured figures of a lifter, and of the baselines."""
+    return {key: rows for key, rows in results["figures"].items() if key.startswith((name, *BASELINES))}
 
 
 def measured_again(name: str, models: Path, results: dict[str, Any]) -> dict[str, Any]:
@@ -138,9 +143,8 @@ def measured_again(name: str, models: Path, results: dict[str, Any]) -> dict[str
     path = models / f"{name}.safetensors"
     check_measured(name, path, sha256_of(path), results)
     kept: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    figures = {key: rows for key, rows in results["figures"].items() if key.startswith((name, *BASELINES))}
     kept["data"]["test"], kept["bodies"]["test"] = results["data"]["test"], bodies(results["data"]["test"]["subjects"])
-    return kept | {"repeatability": REPEATABILITY, "metrics": kept["metrics"] | {"figures": figures}}
+    return kept | {"repeatability": REPEATABILITY, "metrics": kept["metrics"] | {"figures": figures_of(name, results)}}
 
 
 def bodies(subjects: list[str]) -> int:
@@ -227,12 +231,17 @@ def snu_line(subjects: list[str]) -> str:
 
 def document(cards: list[dict[str, Any]]) -> str:
     """The README of the models' folder."""
+    data = cards[0]["data"]
     lines = [
         "# Lifters",
         "",
         "2D keypoints of one person over time in, 3D joints in metres with their uncertainty out; see "
         "docs/reference/lifter-model.md.",
         "The weights are licensed under Apache-2.0, like the program. Each card is also there as `NAME.json`.",
+        "",
+        "## Data",
+        "",
+        f"{data['name']} ({data['source']}). {data['terms']} {data['acknowledgement']}",
         "",
         "No images and no body scans were used: people differ in their bone lengths only. Most of those recorded are",
         "adults who walk, run, dance, exercise and do sports; expect larger errors in poses that are rarer still,",
@@ -260,15 +269,13 @@ def document(cards: list[dict[str, Any]]) -> str:
 
 
 def data_lines(card: dict[str, Any]) -> list[str]:
-    """Return what a lifter was trained and measured on."""
+    """The subjects that a lifter was trained and measured on."""
     data = card["data"]
     subjects = {
         part: f"{', '.join(data[part]['subjects'])}: {card['bodies'][part]} bodies"
         for part in ("train", "validation", "test")
     }
     return [
-        f"{data['name']} ({data['source']}). {data['terms']} {data['acknowledgement']}",
-        "",
         f"- Trained on subjects {subjects['train']}, {data['train']['minutes']} minutes.",
         f"- Watched and calibrated on {subjects['validation']}, {data['validation']['minutes']} minutes.",
         f"- Measured on {subjects['test']}, {data['test']['minutes']} minutes. {unseen_line(data)}",

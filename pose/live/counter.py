@@ -31,8 +31,12 @@ class _Person:
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
     counted: Count | None = None
     ends: deque[float] = field(default_factory=deque)  # ends of the counted repetitions in the window, s
-    last_end: float = -np.inf  # end of the last counted repetition, s
     analysed_at: float = -np.inf  # time of the last analysis, s
+
+    @property
+    def last_end(self) -> float:
+        """End of the last counted repetition in s, -inf if there is none in the window."""
+        return self.ends[-1] if self.ends else -np.inf
 
 
 class RepetitionCounter:
@@ -92,6 +96,5 @@ class RepetitionCounter:
             name = movement_name(repetitions.courses) if len(repetitions.courses) >= MIN_NAMED else UNNAMED
             person.counted = Count(name, before + len(new))
             person.ends.extend(repetition.end for repetition in new)
-            person.last_end = person.ends[-1]
         elif now - person.last_end > MAX_PAUSE_S:
             person.counted = None
